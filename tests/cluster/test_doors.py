@@ -59,6 +59,25 @@ async def test_a_client_goes_on_at_another_host(servers: tuple[Standing, Standin
     assert states[0] == states[1]
 
 
+async def test_a_call_of_mcp_is_cancelled_at_the_other_host(servers: tuple[Standing, Standing]) -> None:
+    """A load balancer sends the notification to any host. It had an effect only at the host that runs the call."""
+    a, b = servers
+    ident = await a.start()
+    session = await a.server.host.get(ident)
+    call = {"name": "send_message", "arguments": {"session": ident, "text": "[[hang]]"}}
+    sent = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+    mine, other = {"Mcp-Session-Id": "one"}, {"Mcp-Session-Id": "two"}
+    async with asyncio.TaskGroup() as group:
+        sending = group.create_task(a.http.post("/mcp", json=sent, headers=mine))
+        await session.wait_until(lambda state: state.active is not None)
+        for headers in (other, mine):
+            assert session.state.active is not None, "the call of another client"
+            assert (await b.http.post("/mcp", json=cancel, headers=headers)).status_code == 202
+    assert sending.result().json()["error"]["code"] == -32800
+    assert [turn.outcome for turn in session.state.turns] == ["cancelled"]
+
+
 async def test_an_event_stream_goes_on_at_another_host(servers: tuple[Standing, Standing]) -> None:
     a, b = servers
     session = await a.start()

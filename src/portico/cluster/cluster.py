@@ -101,6 +101,8 @@ class Cluster(Component, Members):
         self._watched: list[Callable[[], Iterable[Channel]]] = []
         self._asking = set[asyncio.Task[Any]]()
         """Pending requests to other hosts."""
+        self._listeners: dict[str, Callable[[str], object]] = {}
+        """Receivers of signals of other hosts, by topic."""
         self.link: HostLink
         host.members = self
 
@@ -113,7 +115,7 @@ class Cluster(Component, Members):
     async def recover(self) -> None:
         """Recover before all other components: they close only what this host owns."""
         said, key = self._settings, await self.roster.key()
-        self.link = HostLink(said.address, said.port, key, self._answer, link_tls(said))
+        self.link = HostLink(said.address, said.port, key, self._answer, link_tls(said), self._signalled)
         self.log.began, self.log.owns, self.log.wanted = self._began, self.owns, self._wanted
         self._mine |= await self.roster.own()
         self.log.info = self._info
@@ -422,6 +424,20 @@ class Cluster(Component, Members):
             raise away(place, peers)
         chosen = next((each for each in there if each.id == host), there[0])
         return await self.while_alive(chosen, self.link.fetch(chosen.info.link, address, caller))
+
+    async def signal(self, topic: str, data: str) -> None:
+        """Call the listeners of a topic at all other live hosts. Best effort: nothing is stored or retried."""
+        peers = [each for each in await self.roster.peers() if each.alive and each.id != self.log.lease.host]
+        sent = [self.link.signal(each.info.link, topic, data) for each in peers if each.info.link]
+        await asyncio.gather(*sent, return_exceptions=True)  # a host without answer is logged by the link
+
+    def on_signal(self, topic: str, listener: Callable[[str], object]) -> None:
+        """Call `listener` with the data when another host signals the topic."""
+        self._listeners[topic] = listener
+
+    def _signalled(self, topic: str, data: str) -> None:
+        if listener := self._listeners.get(topic):
+            listener(data)
 
     async def while_alive(self, peer: Peer, asking: Coroutine[Any, Any, T]) -> T:
         """Wait for the answer of another host, but no longer than its lease if it hangs: the fence refuses what it has

@@ -53,6 +53,13 @@ class LinkRequest(Struct):
     caller: c.Caller
 
 
+class Signal(Struct):
+    """What one host lets all others know; see `Cluster.signal`."""
+
+    topic: str
+    data: str
+
+
 class Told(Struct, omit_defaults=True):
     seq: int = 0
     """Position in the log of the answering host: a client that waits for it reads the result of the command."""
@@ -117,14 +124,24 @@ def _listening(address: str, port: int) -> socket.socket:
 
 
 class HostLink:
-    def __init__(self, address: str, port: int, key: str, answer: Answer, tls: LinkTls | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        key: str,
+        answer: Answer,
+        tls: LinkTls | None = None,
+        signalled: Callable[[str, str], None] = lambda topic, data: None,
+    ) -> None:
         self._key = key
         self._answer = answer
+        self._signalled = signalled
         self._socket = _listening(address, port)
         shown = f"[{address}]" if ":" in address else address
         self.url = f"{'https' if tls else 'http'}://{shown}:{self._socket.getsockname()[1]}"
         self.inside: Inside | None = None
-        routes = [Route("/do", self._do, methods=["POST"]), Route("/fetch", self._serve, methods=["POST"])]
+        paths = {"/do": self._do, "/fetch": self._serve, "/signal": self._take_signal}
+        routes = [Route(path, handler, methods=["POST"]) for path, handler in paths.items()]
         app = Starlette(routes=routes)
         config = uvicorn.Config(
             app,
@@ -170,6 +187,16 @@ class HostLink:
             raise _silent(url, f"status {answer.status_code}")
         headers = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
         return answer.status_code, headers, answer.content
+
+    async def _take_signal(self, request: Request) -> Response:
+        if not self._knows(request):
+            return Response(status_code=401)
+        signal = msgspec.json.decode(await request.body(), type=Signal)
+        self._signalled(signal.topic, signal.data)
+        return Response(status_code=204)
+
+    async def signal(self, url: str, topic: str, data: str) -> None:
+        await self._post(f"{url}/signal", msgspec.json.encode(Signal(topic, data)))
 
     async def _post(self, url: str, body: bytes) -> httpx.Response:
         if self._tls and not url.startswith("https:"):

@@ -34,6 +34,9 @@ rules:
       - do: ask
         text: "Which?"
         fields: [{id: a, kind: text, message: A, required: true}, {id: b, kind: text, message: B, required: true}]
+  - match: first
+    steps:
+      - {do: say, text: "One two three four five.", deltas: 10, gap: 30}
   - match: slow
     steps:
       - {do: say, text: "wait"}

@@ -197,6 +197,63 @@ async def test_a_cancelled_call_removes_its_message_from_the_queue(tmp_path: Pat
         assert session.state.active is not None, "the turn of another message"
 
 
+async def _first(here: Standing, ident: str, session: Session) -> None:
+    """Another client's turn runs for a moment, so that the next message is queued."""
+    await here.http.post(f"/v1/sessions/{ident}/messages", json={"text": "first"})
+    await _speaks(session)
+
+
+async def test_a_cancelled_call_cancels_the_turn_that_its_queued_message_has_become(tmp_path: Path) -> None:
+    """The call found no queued message to remove, and the turn ran on."""
+    async with driving(tmp_path) as (here, _):
+        ident, session = await _begun(here)
+        await _first(here, ident, session)
+        async with asyncio.TaskGroup() as group:
+            sending = group.create_task(_send(here.http, ident))
+            await session.wait_until(lambda state: state.active is not None and state.active.message.text == "slow")
+            await _cancel(here.http)
+        assert [turn.outcome for turn in session.state.turns] == ["completed", "cancelled"]
+        assert [each["error"]["code"] for each in _events(sending.result())] == [-32800]
+
+
+async def test_a_call_with_a_queued_message_returns_the_answer_of_its_own_turn(tmp_path: Path) -> None:
+    """It returned between two turns, with the answer to the message of another client."""
+    async with driving(tmp_path) as (here, _):
+        ident, session = await _begun(here)
+        await _first(here, ident, session)
+        answers = await asyncio.gather(*(_send(here.http, ident, text) for text in ("a", "b", "c")))
+        shown = [_events(each)[-1]["result"]["structuredContent"] for each in answers]
+        assert [(each["outcome"], each["answer"]) for each in shown] == [
+            ("completed", f"You said {text}.") for text in ("a", "b", "c")
+        ]
+
+
+async def test_waiting_for_a_session_includes_its_queue(tmp_path: Path) -> None:
+    async with driving(tmp_path) as (here, client):
+        ident, session = await _begun(here)
+        await _first(here, ident, session)
+        await here.http.post(f"/v1/sessions/{ident}/messages", json={"text": "last"})
+        found = await use(client, "wait_session", session=ident)
+        assert (found["status"], found["answer"]) == ("idle", "You said last.")
+
+
+@pytest.mark.parametrize("verb", ["removed", "cancelled"])
+async def test_a_call_ends_if_its_queued_message_gets_no_turn(tmp_path: Path, verb: str) -> None:
+    async with driving(tmp_path) as (here, _):
+        ident, session = await _begun(here)
+        await here.http.post(f"/v1/sessions/{ident}/messages", json={"text": "slow"})
+        await _speaks(session)
+        async with asyncio.TaskGroup() as group:
+            sending = group.create_task(_send(here.http, ident, "later"))
+            await session.wait_until(lambda state: bool(state.queue))
+            if verb == "removed":
+                await here.http.delete(f"/v1/sessions/{ident}/queue/{session.state.queue[0].id}")
+                await sending
+            await here.http.post(f"/v1/sessions/{ident}/cancel")
+        shown = _events(sending.result())[-1]["result"]["structuredContent"]
+        assert shown["status"] == ("running" if verb == "removed" else "idle")
+
+
 @pytest.mark.parametrize(("keep", "runs"), [(False, False), (True, True)])
 async def test_without_handshake_a_closed_stream_cancels(tmp_path: Path, keep: bool, runs: bool) -> None:
     async with driving(tmp_path) as (here, _):

@@ -5,8 +5,8 @@ It only translates and contains no rules. The scopes of a token allow the same a
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 from starlette.requests import Request
@@ -25,14 +25,32 @@ _STREAM = "text/event-stream"
 _QUIET_SECONDS = 15.0
 """A stream without progress gets a comment this often, so that proxies keep it open."""
 
+_CANCELLED = "mcp.cancelled"
+"""Signals another host that a client cancels a call, which may run there."""
+_IDENT_CHARS = 200
+"""Longest id of a call that another host is asked for: ids are numbers and UUIDs."""
+
 CallKey = tuple[str, str, str]
 """A call that runs: the caller, the session header of its client, and the id of its request."""
+
+
+@runtime_checkable
+class OtherHosts(Protocol):
+    """The members of a log with several hosts, as far as this door needs them."""
+
+    async def signal(self, topic: str, data: str) -> None: ...
+
+    def on_signal(self, topic: str, listener: Callable[[str], object]) -> None: ...
 
 
 class McpDoor(Door):
     def __init__(self, app: App) -> None:
         super().__init__(app)
         self._running: dict[CallKey, HostTools] = {}
+        members = app.host.members
+        self._others = members if isinstance(members, OtherHosts) else None
+        if self._others is not None:
+            self._others.on_signal(_CANCELLED, lambda data: self._cancel_here(msgspec.json.decode(data, type=CallKey)))
         self.routes = [
             Route(
                 "/mcp",
@@ -74,7 +92,7 @@ class McpDoor(Door):
         """The reply to one message. While a call runs, another message can cancel it."""
         tools = tools or HostTools(self.app, caller(request))
         if isinstance(message, dict) and message.get("method") == "notifications/cancelled":
-            self._cancel(request, message.get("params"))
+            await self._cancel(request, message.get("params"))
             return None
         key = _key(request, message.get("id") if isinstance(message, dict) else None)
         self._running[key] = tools
@@ -87,11 +105,20 @@ class McpDoor(Door):
             if self._running.get(key) is tools:
                 del self._running[key]
 
-    def _cancel(self, request: Request, params: Any) -> None:
+    async def _cancel(self, request: Request, params: Any) -> None:
+        """Cancel a call. Where several hosts share the log, it may run at another one."""
         ident = params.get("requestId") if isinstance(params, dict) else None
-        running = self._running.get(_key(request, ident))
-        if ident is not None and running is not None:
+        key = _key(request, ident)
+        if ident is None or self._cancel_here(key) or self._others is None:
+            return
+        if len(key[2]) <= _IDENT_CHARS:
+            await self._others.signal(_CANCELLED, msgspec.json.encode(key).decode())
+
+    def _cancel_here(self, key: CallKey) -> bool:
+        running = self._running.get(key)
+        if running is not None:
             running.cancelled.set()
+        return running is not None
 
     async def _stream(self, request: Request, message: Json, tools: HostTools) -> AsyncIterator[bytes]:
         """Progress, then the reply. A client without handshake cancels its call by closing the stream."""

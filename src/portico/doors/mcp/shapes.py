@@ -162,7 +162,23 @@ def run_of(summary: JobSummary) -> RunJob:
 
 
 def is_resting(state: SessionState) -> bool:
-    return state.active is None or bool(needs_of(state.active))
+    """Whether nothing runs and no queued message starts next, or a person is needed."""
+    if state.active is not None:
+        return bool(needs_of(state.active))
+    return not state.queue or state.queue_held or state.closed
+
+
+def is_waiting(state: SessionState, pending: str) -> bool:
+    """Whether a queued message will start a turn, without an answer of a person."""
+    if state.pending(pending) is None or state.closed:
+        return False
+    return not state.queue_held if state.active is None else not needs_of(state.active)
+
+
+def has_settled(state: SessionState, turn: str) -> bool:
+    """Whether a turn has ended or needs a person."""
+    found = state.turn(turn)
+    return found is None or found.outcome is not None or bool(needs_of(found))
 
 
 def needs_of(turn: TurnState) -> list[OpenRequest]:
@@ -179,15 +195,17 @@ def needs_of(turn: TurnState) -> list[OpenRequest]:
     return needs
 
 
-def standing(state: SessionState, note: str = "") -> SessionStanding:
+def standing(state: SessionState, note: str = "", turn: str | None = None) -> SessionStanding:
+    """`turn`: show the outcome and the answer of this one, not of the last."""
+    shown = SessionStanding(state.id, "idle", note=note)
     if state.active is not None:
-        needs = needs_of(state.active)
-        return SessionStanding(state.id, "waiting" if needs else "running", needs=needs, note=note)
-    last = state.turns[-1] if state.turns else None
-    if last is None:
-        return SessionStanding(state.id, "idle", note=note)
-    error = last.error.message if last.error is not None else ""
-    return SessionStanding(state.id, "idle", outcome=last.outcome, answer=answer_of(last), error=error, note=note)
+        shown.needs = needs_of(state.active)
+        shown.status = "waiting" if shown.needs else "running"
+    last = state.turn(turn) if turn is not None else state.turns[-1] if state.turns else None
+    if last is not None and last is not state.active:
+        shown.outcome, shown.answer = last.outcome, answer_of(last)
+        shown.error = last.error.message if last.error is not None else ""
+    return shown
 
 
 def conversation(state: SessionState) -> SessionTurns:

@@ -29,7 +29,9 @@ from portico.doors.mcp.shapes import (
     ShownSessions,
     StartedSession,
     conversation,
+    has_settled,
     is_resting,
+    is_waiting,
     run_of,
     standing,
 )
@@ -39,10 +41,11 @@ from portico.features.jobs import commands as jc
 from portico.kernel import commands as c
 from portico.kernel.commands.caller import TOOL_SCOPES
 from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound
-from portico.kernel.events import Json, QuestionResponse
+from portico.kernel.events import Json, QuestionResponse, TurnStarted
 from portico.kernel.feature import Feature, ToolOffer
+from portico.kernel.limits import READ_EVENTS
 from portico.kernel.session import Session
-from portico.kernel.state import Summary
+from portico.kernel.state import SessionState, Summary
 from portico.kernel.tool import ToolResult
 from portico.mcp import CallCancelled, ServedResult, ServedTool
 from portico.sandbox.policy import MODES
@@ -265,17 +268,18 @@ class HostTools:
         return ShownSessions([ShownSession(each.id, each.title, each.agent, each.status) for each in found])
 
     async def _wait(self, body: WaitBody) -> SessionStanding:
-        return await self._settle(await self._view.get(body.session), body.wait)
+        session = await self._view.get(body.session)
+        await self._settle(session, is_resting, _until(body.wait))
+        return standing(session.state)
 
-    async def _settle(self, session: Session, seconds: float) -> SessionStanding:
-        """Wait until nothing runs, a person is needed, the call is cancelled, or the time limit is reached."""
-        limit, began = min(max(seconds, 0), WAIT_SECONDS), time.monotonic()
-        while not self.cancelled.is_set() and (left := began + limit - time.monotonic()) > 0:
-            if await _within(min(left, REPORT_SECONDS), session.wait_until(is_resting), self.cancelled.wait()):
+    async def _settle(self, session: Session, settled: Callable[[SessionState], bool], until: float) -> None:
+        """Wait until the condition is true, the call is cancelled, or the time limit is reached."""
+        began = time.monotonic()
+        while not self.cancelled.is_set() and (left := until - time.monotonic()) > 0:
+            if await _within(min(left, REPORT_SECONDS), session.wait_until(settled), self.cancelled.wait()):
                 break
             self.report(round(time.monotonic() - began, 3), activity(session.state))
         self._view.check(session.id, "read")  # it may not be shared with them any more
-        return standing(session.state)
 
     async def _read(self, body: SessionBody) -> SessionTurns:
         return conversation((await self._view.get(body.session)).state)
@@ -316,32 +320,51 @@ class HostTools:
             given |= {"cwd": given["cwd"] or str(self._host.default_folder()), "strict": False}
         command = kind(**given)
         who = self._who.with_tool(command_shapes.method_name(kind))
-        answer = await self._host.do(command, who)
         if isinstance(command, c.SendMessage):
-            return await self._sent(command, answer, wait, keep)
-        return await self._shown(command, answer)
+            return await self._send(command, who, wait, keep)
+        return await self._shown(command, await self._host.do(command, who))
 
-    async def _sent(self, command: c.SendMessage, answer: Any, wait: float, keep: bool) -> SessionStanding:
-        session = await self._host.get(command.session)
-        now = await self._settle(session, wait)
+    async def _send(self, command: c.SendMessage, who: Caller, wait: float, keep: bool) -> SessionStanding:
+        """Send a message and wait for the end of its turn, also if it waits in the queue first."""
+        session, until = await self._host.get(command.session), _until(wait)
+        before = self._host.log.head(session.channel)
+        answer = await self._host.do(command, who)
+        turn = answer.turn if isinstance(answer, c.TurnBegun) else None
+        if isinstance(answer, c.Queued):
+            await self._settle(session, lambda state: not is_waiting(state, answer.pending), until)
+            turn = await self._turn_of(session, answer.pending, before)
+        if turn is not None:
+            await self._settle(session, lambda state: has_settled(state, turn), until)
         if not self.cancelled.is_set():
-            return now
+            return standing(session.state, turn=turn)
         if keep:
-            return standing(session.state, "The call was cancelled. The agent continues.")
-        await self._stop(command, answer)
+            return standing(session.state, "The call was cancelled. The agent continues.", turn)
+        await self._stop(session, answer, turn, before, who)
         raise CallCancelled
 
-    async def _stop(self, command: c.SendMessage, answer: Any) -> None:
-        """Cancel the turn that a cancelled call has started, or remove its message from the queue."""
-        who = self._who.with_tool("send_message")
-        stops: list[c.Command] = []
-        if isinstance(answer, c.TurnBegun):
-            stops.append(c.CancelTurn(session=command.session, turn=answer.turn))
-        elif isinstance(answer, c.Queued):
-            stops.append(c.RemoveQueued(session=command.session, pending=answer.pending))
-        for stop in stops:
-            with contextlib.suppress(NotFound, Conflict):  # it has ended, or the message has become a turn
-                await self._host.do(stop, who)
+    async def _stop(self, session: Session, answer: Any, turn: str | None, before: int, who: Caller) -> None:
+        """Cancel what a cancelled call has started: remove its message from the queue, or cancel its turn."""
+        if turn is None and isinstance(answer, c.Queued):
+            try:
+                await self._host.do(c.RemoveQueued(session=session.id, pending=answer.pending), who)
+                return
+            except NotFound:  # it has become a turn, or another client has removed it
+                turn = await self._turn_of(session, answer.pending, before)
+        if turn is not None:
+            with contextlib.suppress(NotFound, Conflict):  # it has ended
+                await self._host.do(c.CancelTurn(session=session.id, turn=turn), who)
+
+    async def _turn_of(self, session: Session, pending: str, after: int) -> str | None:
+        """The turn that a queued message has become, from the events after a position; None: it is not in one."""
+        await self._host.members.catch_up()
+        log = self._host.log
+        while after < log.head(session.channel) and (records := await log.read(session.channel, after, READ_EVENTS)):
+            for record in records:
+                event = record.event if b'"turn.started"' in record.data else None
+                if isinstance(event, TurnStarted) and event.pending == pending:
+                    return event.turn
+            after = records[-1].pos
+        return None
 
     async def _answer(self, body: AnswerArguments) -> Any:
         if (body.approval is None) == (body.question is None):
@@ -385,6 +408,10 @@ def _given(kind: type[c.Command]) -> Any:
 def _returned(run: Callable[..., Any]) -> Any:
     """The shape that a tool declares."""
     return get_type_hints(run).get("return")
+
+
+def _until(seconds: float) -> float:
+    return time.monotonic() + min(max(seconds, 0), WAIT_SECONDS)
 
 
 @cache
