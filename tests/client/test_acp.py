@@ -10,8 +10,9 @@ import acp
 import pytest
 from acp import RequestError
 from acp.client.connection import ClientSideConnection
-from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse
+from acp.schema import AllowedOutcome, DeniedOutcome, McpServerStdio, PermissionOption, RequestPermissionResponse
 
+from portico.client import Client
 from portico.kernel import commands as c
 from portico.kernel.events import Message, SessionConfigured
 from tests.doors.standing import Standing, standing
@@ -440,3 +441,25 @@ async def test_a_killed_host_is_waited_for(tmp_path: Path) -> None:
                 assert answer.stop_reason == "end_turn"
             finally:
                 await asyncio.to_thread(again.stop)
+
+
+async def test_the_servers_of_the_editor_survive_a_restart_of_the_host(tmp_path: Path) -> None:
+    """The host keeps them in memory, as they contain secrets. They were missing until the editor opened the session."""
+    home = tmp_path / "home"
+    tickets = McpServerStdio(name="tickets", command="true", args=[], env=[])
+    host = await asyncio.to_thread(HostProcess, home)
+    try:
+        async with editing(home, "--agent", "scripted") as (agent, _):
+            await agent.initialize(protocol_version=1)
+            session = (await agent.new_session(cwd=str(tmp_path), mcp_servers=[tickets])).session_id
+            given = []
+            for _ in range(2):
+                for _ in range(2):
+                    await agent.prompt(session_id=session, prompt=[acp.text_block("[[say:hello]]")])
+                async with Client.local(home) as client:
+                    given.append((await client.call("GET", "/v1/audit")).count(b'"session.servers"'))
+                await asyncio.to_thread(host.kill)
+                host = await asyncio.to_thread(HostProcess, home)
+            assert given == [1, 2], "once per start of the host"
+    finally:
+        await asyncio.to_thread(host.stop)

@@ -45,7 +45,42 @@ def test_a_piece_of_each_kind(kind: Any, update: str, shown: str) -> None:
     (found,) = told(e.PartDelta(turn="t", part="p", text="hi"), known)
     assert (found["session_update"], text(found)) == (update, shown)
     assert told(e.PartEnded(turn="t", part="p", text="hi"), known) == []
-    assert known.kinds == {}, "nothing of what is over is kept"
+    known.reset()
+    assert (known.kinds, known.texts) == ({}, {}), "nothing of what is over is kept"
+
+
+REPLACED = "\nThe agent replaced its text above by:\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "shown"),
+    [
+        ("text", ["Hello"], []),
+        ("text", ["Hello, world"], [", world"]),
+        ("text", ["Good day"], [REPLACED, "Good day"]),
+        ("text", ["Hello", "Good day"], [REPLACED, "Good day"]),
+        ("text", ["Howdy", "Salut"], [REPLACED, "Howdy", REPLACED, "Salut"]),
+        ("text", [""], ["\nThe agent discarded its text above.\n"]),
+        ("reasoning", ["Good day"], []),
+    ],
+)
+def test_a_text_that_the_agent_corrects_is_sent_again(kind: Any, texts: list[str], shown: list[str]) -> None:
+    """The editor kept the first text until it loaded the session again."""
+    known = KnownParts()
+    told(e.PartStarted(turn="t", part="p", kind=kind), known)
+    told(e.PartDelta(turn="t", part="p", text="Hel"), known)
+    joined = KnownParts()
+    joined.join(TurnState("t", Message("hi"), "me", 0, 0, [TextPart("p", kind, "Hel")]))
+    for each in (known, joined):
+        told(e.PartDelta(turn="t", part="p", text="lo"), each)
+        found = [
+            update
+            for text in texts
+            for update in told(e.PartEnded(turn="t", part="p", text=text, replaces=text != "Hello"), each)
+        ]
+        assert [text(update) for update in found] == shown
+        ids = [update["message_id"] for update in found]
+        assert len({*ids}) == len(ids), "each text is a message of its own"
 
 
 @pytest.mark.parametrize(
@@ -194,9 +229,9 @@ def test_who_comes_in_the_middle_knows_what_still_grows() -> None:
     known = KnownParts()
     known.join(turn(*parts))
     assert (known.kinds, {call: len(shown) for call, shown in known.output.items()}) == (
-        {"p2": "text"},
+        {"p1": "reasoning", "p2": "text"},
         {"c1": TAIL_CHARS},
-    )
+    ), "also what has ended: the agent may correct it"
     known.reset()
     known.join(None)
     assert known == KnownParts()

@@ -156,6 +156,8 @@ class Client(Methods):
                 method, path, content=content, params=params, timeout=timeout, headers=headers
             )
         except httpx.TransportError as error:
+            if isinstance(error, httpx.ConnectError) and self._look_again():  # nothing was sent
+                return await self._call(method, path, body, query, timeout, headers)
             raise Unreachable(f"The host at {self.url} does not answer: {_words(error)}.") from error
         if answer.status_code >= 400:
             raise _remote(answer.status_code, answer.content)
@@ -315,12 +317,14 @@ class Client(Methods):
                     down = line
                     self.on_trouble(msgspec.json.decode(line.removeprefix(_DOWN), type=str))
 
-    def _look_again(self) -> None:
-        """A restarted host may listen on another port."""
+    def _look_again(self) -> bool:
+        """Return whether the host has another address now: one that was restarted may listen on another port."""
         endpoint = self._home.endpoint() if self._home is not None else None
-        if endpoint is not None and endpoint.url != self.url:
-            self.url = endpoint.url
-            self._http.base_url = endpoint.url
+        if endpoint is None or endpoint.url == self.url:
+            return False
+        self.url = endpoint.url
+        self._http.base_url = endpoint.url
+        return True
 
 
 def segment(name: str) -> str:

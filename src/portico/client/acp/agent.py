@@ -33,6 +33,7 @@ from portico.client.acp.options import AGENT, MODEL, SessionOptions
 from portico.client.acp.prompt import message_of
 from portico.client.acp.servers import EditorServer, client_servers
 from portico.client.acp.versions import VersionMethod, negotiated
+from portico.features.client_servers.commands import ClientServer
 from portico.kernel.errors import PorticoError
 from portico.kernel.state import SessionState, Summary
 
@@ -69,6 +70,8 @@ class HostAgent:
         self._agent = agent
         self._model = model
         self._attached: dict[str, OpenSession] = {}
+        self._brought: dict[str, list[ClientServer]] = {}
+        """MCP servers of the editor, by session: the host loses them when it restarts."""
         self._editor: Editor | None = None
 
     def connect(self, channel: EditorChannel) -> None:
@@ -162,13 +165,19 @@ class HostAgent:
 
     async def _bring(self, session: str, servers: Servers) -> None:
         """Give the session the MCP servers of this editor. An editor without any leaves those of another."""
-        brought = client_servers(servers or [])
+        if brought := client_servers(servers or []):
+            self._brought[session] = brought
+            await self._bring_again(session)
+
+    async def _bring_again(self, session: str) -> None:
+        if (servers := self._brought.get(session)) is None:
+            return
         try:
-            if brought:
-                await self._client.set_servers(session, brought)
+            await self._client.set_servers(session, servers)
         except PorticoError as error:
             if error.code != "forbidden":
                 raise
+            del self._brought[session]
             logger.warning("the MCP servers of the editor are not used: %s", error.message)
 
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
@@ -178,6 +187,7 @@ class HostAgent:
 
     async def _detach(self, session: str) -> None:
         known = self._attached.pop(session, None)
+        self._brought.pop(session, None)
         if known is not None:
             await known.leave()
             await known.discard_draft()
@@ -238,7 +248,9 @@ class HostAgent:
     @refusing
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
         text, attachments = message_of(prompt)
-        return await (await self._get(session_id)).prompt(text, attachments)
+        session = await self._get(session_id)
+        await self._bring_again(session_id)
+        return await session.prompt(text, attachments)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         known = self._attached.get(session_id)

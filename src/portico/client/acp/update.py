@@ -60,9 +60,11 @@ class KnownParts:
     terminals: bool = False
     """The editor shows the output of commands in terminals; see `Editor.shows_terminals`."""
     kinds: dict[str, str] = field(default_factory=dict)
-    """Of the text parts that grow, by their id."""
-    seen: set[str] = field(default_factory=set)
-    """Those of them of which the editor has a piece."""
+    """Of the text parts of this turn, by their id."""
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    """What the editor has of them, in pieces."""
+    corrections: int = 0
+    """Number of texts that were sent again."""
     plans: set[str] = field(default_factory=set)
     """Calls that show a plan: ACP has an update of its own for them."""
     output: dict[str, str] = field(default_factory=dict)
@@ -75,9 +77,8 @@ class KnownParts:
     def join(self, turn: TurnState | None) -> None:
         """Continue in the middle of this turn."""
         for part in turn.parts if turn is not None else ():
-            if isinstance(part, TextPart) and not part.done:
-                self.kinds[part.id] = part.kind
-                self.seen |= {part.id} if part.text else set()
+            if isinstance(part, TextPart):
+                self.kinds[part.id], self.texts[part.id] = part.kind, [part.text]
             elif isinstance(part, CallPart) and part.tool == PLAN:
                 self.plans.add(part.id)
             elif isinstance(part, CallPart) and not part.done:
@@ -86,7 +87,7 @@ class KnownParts:
 
     def reset(self) -> None:
         """The turn has ended."""
-        for each in (self.kinds, self.seen, self.plans, self.output, self.commands, self.children):
+        for each in (self.kinds, self.texts, self.plans, self.output, self.commands, self.children):
             each.clear()
 
 
@@ -95,7 +96,7 @@ def updates(event: e.Event, known: KnownParts) -> list[Update]:
         case e.PartStarted():
             known.kinds[event.part] = event.kind
         case e.PartDelta():
-            known.seen.add(event.part)
+            known.texts.setdefault(event.part, []).append(event.text)
             return [_text(known.kinds.get(event.part, "text"), event.text, event.part)]
         case e.PartEnded():
             return _part_ended(event, known)
@@ -132,10 +133,21 @@ def updates(event: e.Event, known: KnownParts) -> list[Update]:
 
 
 def _part_ended(event: e.PartEnded, known: KnownParts) -> list[Update]:
-    """Notices, and texts that an agent sends as a whole, have no pieces."""
-    kind, seen = known.kinds.pop(event.part, None), event.part in known.seen
-    known.seen.discard(event.part)
-    return [_text(kind, event.text, event.part)] if kind is not None and not seen and event.text else []
+    """What the editor does not have of the text. ACP cannot replace a text, so a corrected one is sent again.
+
+    Notices, and texts that an agent sends as a whole, have no pieces."""
+    kind, seen = known.kinds.get(event.part), "".join(known.texts.get(event.part, []))
+    if kind is None or event.text == seen:
+        return []
+    known.texts[event.part] = [event.text]
+    if event.text.startswith(seen):
+        return [_text(kind, event.text[len(seen) :], event.part)]
+    if kind == "reasoning":
+        return []
+    words = "The agent replaced its text above by:" if event.text else "The agent discarded its text above."
+    known.corrections += 1
+    again = f"{event.part}-{known.corrections}"
+    return [_text("notice", words, f"{again}-notice"), *([_text(kind, event.text, again)] if event.text else [])]
 
 
 def _progress(call: str, **fields: Any) -> ToolCallProgress:
