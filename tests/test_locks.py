@@ -19,11 +19,12 @@ from portico.features.budgets.budgets import Budgets
 from portico.features.budgets.commands import AnswerBudget
 from portico.features.budgets.question import AskedBudget, BudgetQuestion
 from portico.features.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
-from portico.features.client_servers.commands import ClientServer, SetServers
+from portico.features.client_servers.commands import AskServer, ClientServer, SetServers
 from portico.features.configuration.commands import ConnectModel, SetSetting
 from portico.features.configuration.feature import Configuration
 from portico.features.drafts.commands import DraftWorkflow, PlanWorkflow, SaveWorkflow
 from portico.features.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
+from portico.features.hosts.commands import DrainHost, GiveUpHost
 from portico.features.jobs import Jobs
 from portico.features.jobs import commands as jc
 from portico.features.native.commands import AdoptSession, ContinueInTerminal, FindSessions
@@ -32,13 +33,24 @@ from portico.features.notices.commands import TestNotice as NoticeTest
 from portico.features.notices.notices import Notices
 from portico.features.pairing.commands import PairDevice
 from portico.features.pairing.pairing import Pairing
-from portico.features.people.commands import PeopleFeature
+from portico.features.people.commands import (
+    AddOwnToken,
+    AddPerson,
+    AddToken,
+    ApplyRetention,
+    ErasePerson,
+    RemovePerson,
+    RevokeOwnToken,
+    RevokeToken,
+)
+from portico.features.people.feature import PeopleFeature
 from portico.features.people.identity import new_token
 from portico.features.people.people import add_person as add_to_file
 from portico.features.people.quotas import Quotas
 from portico.features.people.retention import Retention, RetentionBounds
 from portico.features.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
 from portico.features.projects.projects import Projects
+from portico.features.readiness.commands import SignIn
 from portico.features.sandboxes.commands import ChooseSandbox
 from portico.features.secrets.commands import RemoveSecret, SetSecret
 from portico.features.secrets.feature import HostSecrets
@@ -52,6 +64,7 @@ from portico.features.terminals.commands import (
     TypeInput,
 )
 from portico.features.transcripts.archive import export_archive
+from portico.features.transcripts.commands import ImportSession
 from portico.kernel import commands as c
 from portico.kernel.agent import AgentInfo, Capabilities, Model, Resource
 from portico.kernel.errors import LogUnavailable, PorticoError
@@ -250,10 +263,10 @@ async def _fork_session(world: World) -> Pair:
     return twice(c.ForkSession(session=await world.session(), uri="mine:/1"))
 
 
-@case(c.ImportSession)
+@case(ImportSession)
 async def _import_session(world: World) -> Pair:
     archive = await export_archive(world.host, await world.host.get(await world.session(title="a")))
-    return twice(c.ImportSession(archive=msgspec.to_builtins(archive), cwd=str(world.folder)))
+    return twice(ImportSession(archive=msgspec.to_builtins(archive), cwd=str(world.folder)))
 
 
 @case(c.DeleteSession)
@@ -310,9 +323,9 @@ async def _complete_call(world: World) -> Pair:
     return first, second
 
 
-@case(c.AskServer)
+@case(AskServer)
 async def _ask_server(world: World) -> Pair:
-    return twice(c.AskServer(session=await world.session(), server="s"))
+    return twice(AskServer(session=await world.session(), server="s"))
 
 
 @case(c.IdentifyClient)
@@ -320,74 +333,74 @@ async def _identify_client(world: World) -> Pair:
     return c.IdentifyClient(client="ed", value={"a": 1}), c.IdentifyClient(client="ed", value={"a": 2})
 
 
-@case(c.SignIn)
+@case(SignIn)
 async def _sign_in(world: World) -> Pair:
-    return c.SignIn(resource="r", token="a"), c.SignIn(resource="r", token="b")
+    return SignIn(resource="r", token="a"), SignIn(resource="r", token="b")
 
 
-@case(c.DrainHost)
+@case(DrainHost)
 async def _drain_host(world: World) -> Pair:
-    return twice(c.DrainHost(name="other"))
+    return twice(DrainHost(name="other"))
 
 
-@case(c.GiveUpHost)
+@case(GiveUpHost)
 async def _give_up_host(world: World) -> Pair:
-    return twice(c.GiveUpHost(name="other"))
+    return twice(GiveUpHost(name="other"))
 
 
 # -- people ----------------------------------------------------------------------------------------------------
 
 
-@case(c.AddPerson)
+@case(AddPerson)
 async def _add_person(world: World) -> Pair:
-    return twice(c.AddPerson(name="ada"))
+    return twice(AddPerson(name="ada"))
 
 
-@case(c.RemovePerson)
+@case(RemovePerson)
 async def _remove_person(world: World) -> Pair:
     add_person_now(world, "ada")
-    return twice(c.RemovePerson(name="ada"))
+    return twice(RemovePerson(name="ada"))
 
 
-@case(c.ErasePerson)
+@case(ErasePerson)
 async def _erase_person(world: World) -> Pair:
     add_person_now(world, "ada")
     world.host.ownership.team = lambda: True
     await world.do(c.StartSession(cwd=str(world.folder)), caller=ADA)
-    return twice(c.ErasePerson(name="ada"))
+    return twice(ErasePerson(name="ada"))
 
 
-@case(c.ApplyRetention)
+@case(ApplyRetention)
 async def _apply_retention(world: World) -> Pair:
     feature(world.host, Retention).rules = [RetentionBounds(archive_days=1)]
     await world.session()
     await world.session()
     world.clock.advance(2 * 86_400)
-    return twice(c.ApplyRetention())
+    return twice(ApplyRetention())
 
 
-@case(c.AddToken)
+@case(AddToken)
 async def _add_token(world: World) -> Pair:
-    return twice(c.AddToken(name="ci"))
+    return twice(AddToken(name="ci"))
 
 
-@case(c.RevokeToken)
+@case(RevokeToken)
 async def _revoke_token(world: World) -> Pair:
-    await world.do(c.AddToken(name="ci"))
-    return twice(c.RevokeToken(token="ci"))
+    await world.do(AddToken(name="ci"))
+    return twice(RevokeToken(token="ci"))
 
 
-@case(c.AddOwnToken)
+@case(AddOwnToken)
 async def _add_own_token(world: World) -> Pair:
     add_person_now(world, "ada")
-    return c.AddOwnToken(name="a"), c.AddOwnToken(name="b")
+    return AddOwnToken(name="a"), AddOwnToken(name="b")
 
 
-@case(c.RevokeOwnToken)
+@case(RevokeOwnToken)
 async def _revoke_own_token(world: World) -> Pair:
     add_person_now(world, "ada")
     new_token(world.home, "ci", ["read"], person="ada")
-    return twice(c.RevokeOwnToken(name="ci"))
+    return twice(RevokeOwnToken(name="ci"))
 
 
 def add_person_now(world: World, name: str) -> None:

@@ -40,7 +40,7 @@ class Methods:
 def source() -> str:
     methods = "".join(_method(kind) for kind in c.COMMANDS.values())
     used = [name for name in features.__all__ if re.search(rf"[ \[]{name}\.", methods)]
-    imports = "\n".join(f"import {getattr(features, name).__name__} as {name}" for name in used)
+    imports = "\n".join(sorted(f"import {getattr(features, name).__name__} as {name}" for name in used))
     return _HEAD.replace("FEATURES", imports) + methods
 
 

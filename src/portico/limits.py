@@ -68,6 +68,21 @@ CAPTURE_END_SECONDS = 0.5
 """A turn that used tools waits this long for the capture of its end: usually it is 50 ms, and cancels are quick."""
 DIFF_BYTES = MIB
 """One diff in one answer: more than anybody reads; the files tell the rest."""
+LOGIN_TOKEN_CHARS = 20_000
+"""The longest tokens that vendors give out are a few thousand characters."""
+DESCRIBE_SECONDS = 5.0
+"""An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
+by people, and finding a local model server takes a second."""
+SERVER_SECONDS = 120.0
+"""For an MCP server that is asked outside of a turn: a page of an editor waits for it, and has nobody to show progress
+to."""
+AGENT_CHECK_SECONDS = 75.0
+"""A check of an agent ends by then: some programs unpack themselves at their first start, for which they have 60 s."""
+AGENT_RECHECK_SECONDS = 60.0
+"""An agent that was not ready is asked again after this, when a default is wanted: somebody may have signed in."""
+AGENT_FACT_SECONDS = 300.0
+"""A remembered problem (signed out, key rejected) counts this long: nothing reports that a person has signed in."""
+
 # -- the jobs --------------------------------------------------------------------------------------------------
 RETRY_AFTER_SECONDS = 3600.0
 """A vendor that asks a job to wait longer is tried again after this: quotas by the hour are the longest usual ones."""

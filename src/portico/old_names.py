@@ -24,6 +24,8 @@ _DOORS = (
 )
 MOVED = {
     "host": "kernel",
+    "host.descriptions": "features.readiness.descriptions",
+    "host.readiness": "features.readiness.checks",
     "automation": "features.automations",
     "log.postgres": "cluster.postgres",
     "queries": "features.board",

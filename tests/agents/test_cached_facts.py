@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from portico import limits
 from portico.agents.acp.agent import AgentFacts
 from portico.agents.agent import AgentContext
 from portico.agents.copilot import copilot
@@ -17,7 +18,6 @@ from portico.agents.facts import FactsFile, Problem
 from portico.agents.script import Provider
 from portico.agents.scripted import ScriptedAgent
 from portico.features.jobs.choice import choose
-from portico.kernel import limits
 from portico.kernel.agent import Check
 from portico.kernel.errors import AgentUnavailable, Conflict
 from portico.kernel.folder_access import check_folders
@@ -112,7 +112,7 @@ async def test_a_failed_check(open_host: HostOpener, monkeypatch: pytest.MonkeyP
     await host.readiness.check("checked")
     agent.ready = ready
     if age == "expired":
-        monkeypatch.setattr("portico.kernel.limits.AGENT_FACT_SECONDS", 0.0)
+        monkeypatch.setattr("portico.limits.AGENT_FACT_SECONDS", 0.0)
     shown = (await host.describe())[0].missing
     assert shown == ("It did not start." if age == "fresh" else None)
     if ready or age == "expired":
@@ -129,7 +129,7 @@ async def test_a_rejected_key_of_an_endpoint(desk: Desk, monkeypatch: pytest.Mon
     desk.says(Step(error=Error(status=401, message="bad key")))
     assert (await desk.run()).outcome == "failed"
     if reader == "a list, expired":
-        monkeypatch.setattr("portico.kernel.limits.AGENT_FACT_SECONDS", 0.0)
+        monkeypatch.setattr("portico.limits.AGENT_FACT_SECONDS", 0.0)
     if reader == "a job":
         assert (await choose(desk.host, "alpha"))[0].id == "loop"
     missing = (await desk.host.described("loop")).missing or ""
@@ -143,7 +143,7 @@ async def test_a_rejected_key_of_copilot(tmp_path: Path, monkeypatch: pytest.Mon
     assert isinstance(agent, CopilotAgent)
     agent.key_refused = Problem.now("401 bad key")
     if reader == "a list, expired":
-        monkeypatch.setattr("portico.kernel.limits.AGENT_FACT_SECONDS", 0.0)
+        monkeypatch.setattr("portico.limits.AGENT_FACT_SECONDS", 0.0)
     if reader == "a check":
         await agent.check()
     assert (await agent.describe()).missing == ("401 bad key" if reader == "a list, fresh" else None)
@@ -158,7 +158,7 @@ async def test_an_endpoint_without_tools(desk: Desk, monkeypatch: pytest.MonkeyP
     await desk.run()
     desk.says(ends("Here."))
     if age == "expired":
-        monkeypatch.setattr("portico.kernel.limits.AGENT_FACT_SECONDS", 0.0)
+        monkeypatch.setattr("portico.limits.AGENT_FACT_SECONDS", 0.0)
     before = desk.server.total
     await desk.run()
     offered = ["tools" in each.body for each in list(desk.server.requests)[before:]]

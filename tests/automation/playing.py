@@ -9,6 +9,7 @@ import msgspec
 
 from portico.features.automations import commands as ac
 from portico.features.automations.automations import Automations
+from portico.features.automations.commands import AutomationMade
 from portico.features.automations.events import AutomationPlan
 from portico.features.automations.state import RunSummary
 from portico.features.jobs import Jobs
@@ -38,8 +39,8 @@ async def opened(host: Host, folder: Path, *, jobs: bool = False, start: bool = 
     return automations
 
 
-async def made(automations: Automations, name: str, caller: c.Caller = ME, **parts: Any) -> c.AutomationMade:
-    answer: c.AutomationMade = await automations.host.do(ac.CreateAutomation(name=name, plan=plan(**parts)), caller)
+async def made(automations: Automations, name: str, caller: c.Caller = ME, **parts: Any) -> AutomationMade:
+    answer: AutomationMade = await automations.host.do(ac.CreateAutomation(name=name, plan=plan(**parts)), caller)
     return answer
 
 

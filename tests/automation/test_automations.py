@@ -11,6 +11,7 @@ import pytest
 
 from portico.features.automations import commands as ac
 from portico.features.automations import events as ae
+from portico.features.automations.commands import RunNamed
 from portico.features.automations.decide import Cause
 from portico.features.automations.events import Schedule
 from portico.features.automations.schedule import next_due
@@ -498,10 +499,10 @@ async def test_what_is_being_started_when_its_automation_is_deleted_is_a_run_lik
         return await start(command, caller)
 
     monkeypatch.setattr(automations.host, "do", slow)
-    first: c.RunNamed = await start(ac.RunAutomation(automation="late"), ME)
+    first: RunNamed = await start(ac.RunAutomation(automation="late"), ME)
     await starting.wait()
     await start(ac.EditAutomation(automation="late", plan=plan(overlap="queue")), ME)
-    second: c.RunNamed = await start(ac.RunAutomation(automation="late"), ME)
+    second: RunNamed = await start(ac.RunAutomation(automation="late"), ME)
     claims = [automations.claim(state, Cause("person", 0, "me")) for _ in range(2)]
     third = asyncio.create_task(claims[0])
     await asyncio.sleep(0)

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from portico.features.automations import commands as ac
+from portico.features.automations.commands import RunNamed
 from portico.features.automations.listing import info_of
-from portico.kernel import commands as c
 from portico.kernel.errors import Conflict
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
@@ -68,7 +68,7 @@ async def test_what_is_queued_waits_when_it_has_failed_too_often(open_host: Host
     await until(automations, lambda _: not state.enabled)
     await until(automations, lambda runs: [run.status for run in runs].count("failed") == 2)
     assert [run.status for run in automations.store.runs.values()] == ["failed"] * 2 + ["pending"] * 3
-    by_hand: c.RunNamed = await automations.host.do(ac.RunAutomation(automation="bad"), ME)
+    by_hand: RunNamed = await automations.host.do(ac.RunAutomation(automation="bad"), ME)
     await until_over(automations, by_hand.run)
     assert [run.status for run in automations.store.runs.values()].count("pending") == 3, "a person needs no resume"
     await automations.close()
@@ -137,7 +137,7 @@ async def test_a_failed_job_says_which_check_failed(open_host: HostOpener, tmp_p
     }
     await automations.jobs.install(make({"main": failing() | checked}))
     await made(automations, "job", job={"job": "main"})
-    named: c.RunNamed = await automations.host.do(ac.RunAutomation(automation="job"), ME)
+    named: RunNamed = await automations.host.do(ac.RunAutomation(automation="job"), ME)
     run = await until_over(automations, named.run)
     assert run.status == "failed"
     assert run.reason == "main: Command failed with exit code 3: echo two of three >&2; exit 3 two of three"

@@ -9,7 +9,7 @@ import pytest
 from portico import limits
 from portico.features.automations import commands as ac
 from portico.features.automations.automations import Automations
-from portico.kernel import commands as c
+from portico.features.automations.commands import AutomationMade
 from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import BadRequest
 from portico.testing.fixtures import HostOpener
@@ -127,9 +127,9 @@ async def automations(open_host: HostOpener, tmp_path: Path) -> Automations:
     return await opened(await open_host(), tmp_path, jobs=True)
 
 
-async def create(automations: Automations, parts: dict[str, Any], folder: Path, name: str = "mine") -> c.AutomationMade:
+async def create(automations: Automations, parts: dict[str, Any], folder: Path, name: str = "mine") -> AutomationMade:
     command = ac.CreateAutomation(name=name, plan=plan(**placed(parts, folder)))
-    answer: c.AutomationMade = await automations.host.do(command, ME)
+    answer: AutomationMade = await automations.host.do(command, ME)
     return answer
 
 

@@ -16,6 +16,7 @@ from portico.cluster.shared_files import SharedFiles
 from portico.features.automations import commands as ac
 from portico.features.automations import events as ae
 from portico.features.automations.automations import Automations
+from portico.features.automations.commands import RunNamed
 from portico.features.automations.source import apply
 from portico.kernel import commands as c
 from portico.kernel.errors import Unauthenticated
@@ -50,7 +51,7 @@ async def test_made_at_any_host_they_are_there_once_at_all(nodes: Nodes) -> None
     assert {each.name: each.id for each in a.store.automations.values()} == {
         each.name: each.id for each in b.store.automations.values()
     }
-    run: c.RunNamed = await b.host.do(ac.RunAutomation(automation="n0"), c.Caller.inside("me"))
+    run: RunNamed = await b.host.do(ac.RunAutomation(automation="n0"), c.Caller.inside("me"))
     await until(lambda: run.run in b.store.runs and not b.store.runs[run.run].open)
     assert b.store.runs[run.run].status == "succeeded"
     await b.host.do(ac.PauseAutomation(automation="n1"), c.Caller.inside("me"))
@@ -64,7 +65,7 @@ async def test_a_run_begins_where_its_plan_says(nodes: Nodes, where: dict[str, s
         await with_automations(nodes, "b", place="cellar", labels=["gpu"]),
     )
     await made(a, "train", prompt={"text": "x", "agent": "play", **where})
-    run: c.RunNamed = await a.host.do(ac.RunAutomation(automation="train"), c.Caller.inside("me"))
+    run: RunNamed = await a.host.do(ac.RunAutomation(automation="train"), c.Caller.inside("me"))
     await until(lambda: run.run in a.store.runs and not a.store.runs[run.run].open)
     found = a.store.runs[run.run]
     assert (found.status, there.cluster.owns(f"session/{found.session}")) == ("succeeded", True), found.reason
@@ -117,7 +118,7 @@ async def test_the_next_host_goes_on_with_a_run_of_a_dead_one(nodes: Nodes) -> N
     first, a = await with_automations(nodes, "a", lease=1.0)
     second, b = await with_automations(nodes, "b", lease=30.0)
     await made(a, "waits", **play("wait"))
-    run: c.RunNamed = await a.host.do(ac.RunAutomation(automation="waits"), c.Caller.inside("me"))
+    run: RunNamed = await a.host.do(ac.RunAutomation(automation="waits"), c.Caller.inside("me"))
     await first.agent.began.wait()
     await until(lambda: run.run in b.store.runs and b.store.runs[run.run].status == "running")
     await first.kill()

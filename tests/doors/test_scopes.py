@@ -10,6 +10,7 @@ import pytest
 from portico.command_shapes import method_name
 from portico.doors.mcp.tools import WITHOUT
 from portico.features.people.identity import new_token
+from portico.features.readiness.commands import SignIn
 from portico.kernel import commands as c
 from tests.doors.standing import Standing, standing
 from tests.host.test_do import sample
@@ -46,7 +47,7 @@ async def test_every_command_needs_its_scope_and_no_other(here: Standing) -> Non
     for scope in c.SCOPES:
         async with here.client(token(here, scope)) as client:
             for name, kind in c.COMMANDS.items():
-                needed = "admin" if kind is c.SignIn else kind.scope  # it counts for all where no editor gives it
+                needed = "admin" if kind is SignIn else kind.scope  # it counts for all where no editor gives it
                 answer = await client.post("/v1/commands", json={"command": name, "arguments": arguments(kind)})
                 refused = answer.status_code == 403 and "has no scope" in answer.text
                 assert refused is (needed not in (scope, "any")), (scope, name, answer.text)

@@ -2,9 +2,12 @@
 
 import pytest
 
+from portico import limits
+from portico.features.people.commands import AddToken
+from portico.features.readiness.commands import SignIn
 from portico.kernel import commands as c
 from portico.kernel import events as e
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import BadRequest, Forbidden, PorticoError
 from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
@@ -47,9 +50,9 @@ async def test_a_client_that_comes_back_as_it_was_waits_for_no_commit(host: Host
 @pytest.mark.parametrize(
     ("command", "field"),
     [
-        (c.IdentifyClient(client="x" * (limits.CLIENT_ID_CHARS + 1)), "client"),
-        (c.SignIn(resource="r", token="x" * (limits.LOGIN_TOKEN_CHARS + 1)), "token"),
-        (c.SignIn(resource="nobody asks", token="x"), "resource"),
+        (c.IdentifyClient(client="x" * (kernel_limits.CLIENT_ID_CHARS + 1)), "client"),
+        (SignIn(resource="r", token="x" * (limits.LOGIN_TOKEN_CHARS + 1)), "token"),
+        (SignIn(resource="nobody asks", token="x"), "resource"),
     ],
 )
 async def test_bounds(host: Host, command: c.Command, field: str) -> None:
@@ -82,7 +85,7 @@ async def test_nobody_acts_in_the_name_of_a_client(host: Host) -> None:
 
 async def test_a_login_that_counts_for_everybody_is_an_admins(host: Host) -> None:
     """Whoever may only read gave the agents a token of his own, for all sessions that no editor had begun."""
-    sign_in = c.SignIn(resource="r", token="mine")
+    sign_in = SignIn(resource="r", token="mine")
     with pytest.raises(Forbidden, match="'admin'"):
         await host.do(sign_in, ADA)
     for caller in (BOB, c.Caller("token-1", "ada", frozenset({"read"}), client="editor")):
@@ -117,9 +120,9 @@ async def test_what_clients_keep_beside_a_session_is_bounded(host: Host, monkeyp
     """Some hundred requests of a token that may drive took as many megabytes of memory."""
     session = await host.start(by="test", cwd="/")
     for name, bound in (("CLIENT_DATA_BYTES", 10_000), ("CLIENT_BYTES", 1_000), ("CONFIG_BYTES", 5_000)):
-        monkeypatch.setattr(limits, name, bound)
-    monkeypatch.setattr(limits, "CLIENT_DATA_KEYS", 4)
-    monkeypatch.setattr(limits, "CLIENTS", 2)
+        monkeypatch.setattr(kernel_limits, name, bound)
+    monkeypatch.setattr(kernel_limits, "CLIENT_DATA_KEYS", 4)
+    monkeypatch.setattr(kernel_limits, "CLIENTS", 2)
 
     async def does(command: c.Command) -> str:
         try:
@@ -144,7 +147,7 @@ async def test_what_clients_keep_beside_a_session_is_bounded(host: Host, monkeyp
     assert await does(c.JoinSession(session=session.id, client="two", meta={"x": "x" * 1_000})) == "too_large"
 
 
-@pytest.mark.parametrize("command", [c.SignIn(resource="r", token="secret"), c.AddToken(name="x")])
+@pytest.mark.parametrize("command", [SignIn(resource="r", token="secret"), AddToken(name="x")])
 async def test_what_is_secret_leaves_no_receipt(host: Host, command: c.Command) -> None:
     """A command with an id is answered alike again, so its answer is stored: a token never is."""
     with pytest.raises(BadRequest, match="without an id"):

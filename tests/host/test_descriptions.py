@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from portico import limits
 from portico.agents.agent import AgentInfo
 from portico.features.jobs.choice import choose
-from portico.kernel import limits
 from portico.kernel.errors import NotFound
 from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
@@ -87,13 +87,13 @@ async def test_a_job_waits_for_an_agent_that_is_late(host: Host, monkeypatch: py
     assert isinstance(agent, Hanging)
     await host.describe()
     await host.describe()  # the second one comes late
-    settle = host.descriptions.settle
+    settle = host.readiness.settle
 
     async def answer(seconds: float) -> bool:
         agent.let_go.set()
         return await settle(seconds)
 
-    monkeypatch.setattr(host.descriptions, "settle", answer)
+    monkeypatch.setattr(host.readiness, "settle", answer)
     chosen, model = await asyncio.wait_for(choose(host, "hanging/large"), 60)
     assert (chosen.id, model) == ("hanging", "large")
     with pytest.raises(NotFound):  # nobody is late any more: this is not waited for

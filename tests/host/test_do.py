@@ -9,6 +9,15 @@ import pytest
 
 from portico.features.configuration.commands import ConnectModel, SetSetting
 from portico.features.pairing.commands import PairDevice
+from portico.features.people.commands import (
+    AddOwnToken,
+    AddPerson,
+    AddToken,
+    ErasePerson,
+    RemovePerson,
+    RevokeOwnToken,
+    RevokeToken,
+)
 from portico.features.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
 from portico.features.secrets.commands import RemoveSecret, SetSecret
 from portico.features.terminals.commands import OpenTerminal
@@ -107,7 +116,7 @@ async def test_a_session_that_is_not_there_is_not_found(host: Host, name: str) -
 
 
 async def test_every_command_is_decided_or_handled(host: Host) -> None:
-    people = {c.AddPerson, c.RemovePerson, c.ErasePerson, c.AddOwnToken, c.RevokeOwnToken}
+    people = {AddPerson, RemovePerson, ErasePerson, AddOwnToken, RevokeOwnToken}
     served = {
         AddProject,
         ForgetProject,
@@ -118,8 +127,8 @@ async def test_every_command_is_decided_or_handled(host: Host) -> None:
         SetSetting,
         PairDevice,
         ConnectModel,
-        c.AddToken,
-        c.RevokeToken,
+        AddToken,
+        RevokeToken,
         *people,
     }  # these come with the process
     kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"} - served

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from msgspec import Struct
 
+from portico.features.readiness.commands import SignIn
 from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel.errors import LogUnavailable
@@ -121,7 +122,7 @@ async def test_tasks_that_retry_a_command_end_with_the_host(host: Host) -> None:
 class Listed(Counting):
     """Lists a command that no method handles."""
 
-    commands = (Count, c.SignIn)
+    commands = (Count, SignIn)
 
 
 class Unlisted(Counting):

@@ -110,7 +110,7 @@ async def test_one_that_failed_is_asked_again_after_a_while(
     assert (await host.readiness.default()).id == "b"
     agent.status = "ready"
     assert (await host.readiness.default()).id == "b"
-    monkeypatch.setattr("portico.kernel.limits.AGENT_RECHECK_SECONDS", 0.0)
+    monkeypatch.setattr("portico.limits.AGENT_RECHECK_SECONDS", 0.0)
     assert (await host.readiness.default()).id == "a"
 
 
@@ -140,7 +140,7 @@ async def test_an_agent_that_hangs_does_not_hang_the_check(
             await asyncio.Event().wait()
             raise AssertionError
 
-    monkeypatch.setattr("portico.kernel.limits.AGENT_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr("portico.limits.AGENT_CHECK_SECONDS", 0.01)
     host = await open_host(Hanging("a"))
     found = await host.readiness.check("a")
     assert (found.status, found.detail) == ("slow", "It did not answer within 0.01 seconds; try again.")

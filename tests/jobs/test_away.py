@@ -58,7 +58,7 @@ class Away(ScriptedAgent):
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No check continues a job unless a test sets the interval: what a person answers decides."""
-    monkeypatch.setattr("portico.kernel.limits.AGENT_RECHECK_SECONDS", 600.0)
+    monkeypatch.setattr("portico.limits.AGENT_RECHECK_SECONDS", 600.0)
 
 
 async def questions(host: Host) -> AsyncIterator[tuple[e.QuestionAsked, QuestionPart]]:
@@ -154,7 +154,7 @@ async def test_a_person_gives_up(open_host: HostOpener, tmp_path: Path) -> None:
 async def test_a_login_is_noticed_without_an_answer(
     open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portico.kernel.limits.AGENT_RECHECK_SECONDS", 0.01)
+    monkeypatch.setattr("portico.limits.AGENT_RECHECK_SECONDS", 0.01)
     host = await open_host(agent := Away(False, False))
     run = await playing(await opened(host, make({"it": ok()})), tmp_path)
     async with asyncio.timeout(30):

@@ -9,6 +9,7 @@ from portico.agents.agent import AgentError, AgentInfo, Capabilities, Message, M
 from portico.features.jobs import Jobs, load_entry
 from portico.features.jobs import commands as jc
 from portico.features.jobs import events as je
+from portico.features.jobs.commands import JobNamed
 from portico.features.jobs.entry import EntryError
 from portico.features.jobs.tools import lend_tools
 from portico.kernel import commands as c
@@ -553,6 +554,6 @@ async def test_a_job_of_the_portal_does_not_wait(open_host: HostOpener, tmp_path
     del data["jobs"]["main"]["retrySeconds"]
     await opened(host, load_entry(data))
     command = jc.StartJob(job="main", cwd=str(tmp_path), strict=False)
-    named: c.JobNamed = await host.do(command, c.Caller.inside("client:portal"))
+    named: JobNamed = await host.do(command, c.Caller.inside("client:portal"))
     async with asyncio.timeout(30):
         assert isinstance((await until_ended(host.log, f"job/{named.job}"))[-1], je.JobEnded)

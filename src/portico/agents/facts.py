@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from portico.kernel import limits
+from portico import limits
 from portico.server.home import stamp, write_private
 
 F = TypeVar("F", bound=Struct)

@@ -22,8 +22,8 @@ from portico.cli.matrix import CHECKS, MatrixRow, markdown, try_all
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run
 from portico.cli.trial import SECONDS, Trial, probe_asking, try_agent
 from portico.client import Client
+from portico.features.readiness.checks import check_agent, likely
 from portico.kernel.errors import BadRequest, NotFound, PorticoError
-from portico.kernel.readiness import check_agent, likely
 from portico.server.home import Home
 from portico.server.settings_edit import add_table, set_key
 from portico.server.settings_load import load

@@ -24,8 +24,8 @@ from portico.cli.trial import probe_asking
 from portico.client import Client
 from portico.doors.web import NO_PAGES, pages_folder, pages_missing
 from portico.features.people.identity import read_tokens
+from portico.features.readiness.checks import check_agent
 from portico.kernel.errors import BadRequest, LogUnavailable, PorticoError
-from portico.kernel.readiness import check_agent
 from portico.sandbox import available, cgroup
 from portico.sandbox.seccomp import FILTER
 from portico.server.app import DoorInfo

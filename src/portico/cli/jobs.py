@@ -16,6 +16,7 @@ from portico.cli.output import HomeOption, JobArgument, JsonFlag, plain, print_j
 from portico.cli.verb import connected
 from portico.client import Client
 from portico.features.jobs import commands as jc
+from portico.features.jobs.commands import JobNamed
 from portico.features.jobs.state import JobSummary
 from portico.kernel import commands as c
 
@@ -155,7 +156,7 @@ def _order(command: c.Command, as_json: bool, home: HomeOption) -> None:
     async def work() -> None:
         async with Client.local(home) as client:
             answer = await client.do(command)
-        ident = answer.job if isinstance(answer, c.JobNamed) else command.subject
+        ident = answer.job if isinstance(answer, JobNamed) else command.subject
         print_json({"job": ident}) if as_json else print(ident)
 
     run(work())

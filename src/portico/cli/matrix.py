@@ -21,11 +21,11 @@ from portico.agents.native import KeepsSessions
 from portico.agents.transcript import NOTE
 from portico.cli.native_checks import NATIVE, NativeCheck
 from portico.cli.trial import lone_host
+from portico.features.readiness.checks import check_agent
 from portico.kernel.call import Call
 from portico.kernel.errors import PorticoError
 from portico.kernel.events import Json, PartDelta, ToolSpec
 from portico.kernel.host import Host
-from portico.kernel.readiness import check_agent
 from portico.kernel.session import Session
 from portico.kernel.state import CallPart, SessionState, TextPart, TurnState
 from portico.kernel.tool import Tool, ToolResult

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from portico import limits
 from portico.client.context import chosen, named_token
 from portico.client.methods import Methods
 from portico.client.record import RemoteRecord, decoder
@@ -20,7 +21,7 @@ from portico.client.tls import authorities, is_near, trusting
 from portico.features.sandboxes.shapes import NetworkUse, SandboxChoice
 from portico.features.usage.shapes import UsageAnswer
 from portico.kernel import commands as c
-from portico.kernel import errors, limits
+from portico.kernel import errors
 from portico.kernel.agent import AgentInfo, Check
 from portico.kernel.errors import KINDS, PorticoError, Unreachable
 from portico.kernel.events import Json, QuestionResponse, TurnEnded, TurnStarted

@@ -7,14 +7,19 @@
 # ruff: noqa: B006, B008
 from typing import Any
 
+import portico.features.automations.commands as automations
 import portico.features.automations.events as automation_events
+import portico.features.changes.commands as changes
 import portico.features.client_servers.commands as client_servers
 import portico.features.configuration.commands as configuration
 import portico.features.drafts.commands as drafts
 import portico.features.files.commands as files
+import portico.features.hosts.commands as hosts
+import portico.features.jobs.commands as jobs
 import portico.features.native.commands as native
 import portico.features.notices.commands as notices
 import portico.features.pairing.commands as pairing
+import portico.features.people.commands as people
 import portico.features.projects.commands as projects
 import portico.features.sandboxes.commands as sandboxes
 import portico.features.secrets.commands as secrets
@@ -265,17 +270,6 @@ class Methods:
     ) -> c.Done:
         """The result of a call that a client has run."""
 
-    async def ask_server(
-        self,
-        session: str,
-        server: str,
-        *,
-        operation: c.ServerOperation = "tools/list",
-        params: e.Json = {},
-        request: str = "",
-    ) -> c.ServerReply:
-        """Ask an MCP server of a session directly, as its own page in an editor does. No approval is requested."""
-
     async def configure_host(
         self, values: e.Json, *, replace: bool = False, action: e.Json = {}, request: str = ""
     ) -> c.Done:
@@ -284,62 +278,6 @@ class Methods:
     async def identify_client(self, client: str, *, request: str = "") -> c.Done:
         """Take an id for a client; it belongs to the token that used it first."""
 
-    async def import_archive(
-        self, archive: e.Json, *, agent: str | None = None, cwd: str | None = None, request: str = ""
-    ) -> Summary:
-        """A session of another host."""
-
-    async def add_token(
-        self,
-        name: str,
-        *,
-        scopes: list[str] | None = None,
-        days: float | None = None,
-        tools: list[str] = [],
-        request: str = "",
-    ) -> c.TokenMade:
-        """Make a token."""
-
-    async def revoke_token(self, token: str, *, request: str = "") -> c.Done:
-        """End a token."""
-
-    async def sign_in(
-        self, resource: str, *, token: str = "", seconds: float | None = None, request: str = ""
-    ) -> c.Done:
-        """Give the agents that ask for it a token of a resource, or take it back with an empty one."""
-
-    async def add_own_token(
-        self,
-        name: str,
-        *,
-        scopes: list[str] | None = None,
-        days: float | None = None,
-        tools: list[str] = [],
-        request: str = "",
-    ) -> c.OwnTokenMade:
-        """Make a token of your own."""
-
-    async def revoke_own_token(self, name: str, *, request: str = "") -> c.Done:
-        """End one of your tokens."""
-
-    async def add_person(self, name: str, *, scopes: list[str] = [], request: str = "") -> c.PersonShown:
-        """Add a person."""
-
-    async def remove_person(self, name: str, *, request: str = "") -> c.Done:
-        """Remove a person; their tokens end."""
-
-    async def erase_person(self, name: str, *, dry_run: bool = False, request: str = "") -> c.RetentionDone:
-        """Delete all sessions of a person."""
-
-    async def apply_retention(self, *, dry_run: bool = False, request: str = "") -> c.RetentionDone:
-        """Archive and delete old sessions by rule."""
-
-    async def drain_host(self, name: str, *, request: str = "") -> c.Member:
-        """Hand over the sessions of a host: idle ones immediately, busy ones after their turn."""
-
-    async def give_up_host(self, name: str, *, request: str = "") -> c.GivenUp:
-        """Give up a host that is gone for good: its turns end as interrupted."""
-
     async def create_automation(
         self,
         name: str,
@@ -347,7 +285,7 @@ class Methods:
         plan: automation_events.AutomationPlan = automation_events.AutomationPlan(),
         enabled: bool = True,
         request: str = "",
-    ) -> c.AutomationMade:
+    ) -> automations.AutomationMade:
         """Make an automation: a trigger, what to start, and the rules."""
 
     async def edit_automation(
@@ -357,24 +295,26 @@ class Methods:
         name: str | None = None,
         plan: automation_events.AutomationPlan | None = None,
         request: str = "",
-    ) -> c.AutomationNamed:
+    ) -> automations.AutomationNamed:
         """Change an automation; what is not named stays."""
 
-    async def pause_automation(self, automation: str, *, reason: str = "", request: str = "") -> c.AutomationNamed:
+    async def pause_automation(
+        self, automation: str, *, reason: str = "", request: str = ""
+    ) -> automations.AutomationNamed:
         """Pause an automation: it starts nothing until it is resumed."""
 
-    async def resume_automation(self, automation: str, *, request: str = "") -> c.AutomationNamed:
+    async def resume_automation(self, automation: str, *, request: str = "") -> automations.AutomationNamed:
         """Resume a paused automation from now on."""
 
     async def run_automation(
         self, automation: str, *, input: str | None = None, at: str = "", request: str = ""
-    ) -> c.RunNamed:
+    ) -> automations.RunNamed:
         """Start an automation now, also a paused one."""
 
     async def cancel_run(self, run: str, *, request: str = "") -> c.Done:
         """Cancel a run, with what it has started."""
 
-    async def rotate_secret(self, automation: str, *, request: str = "") -> c.HookSecret:
+    async def rotate_secret(self, automation: str, *, request: str = "") -> automations.HookSecret:
         """Give a hook another secret, which is shown this once; the old one is void."""
 
     async def delete_automation(self, automation: str, *, request: str = "") -> c.Done:
@@ -385,12 +325,12 @@ class Methods:
 
     async def commit_changes(
         self, session: str, message: str, state: str | None, *, paths: list[str] = [], request: str = ""
-    ) -> c.Committed:
+    ) -> changes.Committed:
         """Commit changed files."""
 
     async def discard_changes(
         self, session: str, state: str | None, *, paths: list[str] = [], request: str = ""
-    ) -> c.Discarded:
+    ) -> changes.Discarded:
         """Throw changes away."""
 
     async def restore_changes(self, session: str, undo: str, paths: list[str], *, request: str = "") -> c.Done:
@@ -406,6 +346,17 @@ class Methods:
         self, session: str, servers: list[client_servers.ClientServer], *, request: str = ""
     ) -> c.Done:
         """Give a session the MCP servers of a client, from the next turn on. They replace the earlier ones."""
+
+    async def ask_server(
+        self,
+        session: str,
+        server: str,
+        *,
+        operation: client_servers.ServerOperation = "tools/list",
+        params: e.Json = {},
+        request: str = "",
+    ) -> client_servers.ServerReply:
+        """Ask an MCP server of a session directly, as its own page in an editor does. No approval is requested."""
 
     async def set_setting(self, key: str, *, value: Any = None, request: str = "") -> configuration.SettingSaved:
         """Change one setting in the settings file, or remove it from the file. Comments and all other lines stay."""
@@ -458,6 +409,12 @@ class Methods:
     async def make_folder(self, path: str, *, request: str = "") -> c.Done:
         """Make a folder, and those above it."""
 
+    async def drain_host(self, name: str, *, request: str = "") -> hosts.Member:
+        """Hand over the sessions of a host: idle ones immediately, busy ones after their turn."""
+
+    async def give_up_host(self, name: str, *, request: str = "") -> hosts.GivenUp:
+        """Give up a host that is gone for good: its turns end as interrupted."""
+
     async def run_job(
         self,
         job: str,
@@ -471,22 +428,22 @@ class Methods:
         trigger: dict[str, Any] = {},
         workflow: str = "",
         request: str = "",
-    ) -> c.JobNamed:
+    ) -> jobs.JobNamed:
         """Start a job."""
 
     async def stop_job(self, job: str, *, request: str = "") -> c.Done:
         """Cancel a job."""
 
-    async def resume_job(self, job: str, *, request: str = "") -> c.JobNamed:
+    async def resume_job(self, job: str, *, request: str = "") -> jobs.JobNamed:
         """Resume a waiting, failed or canceled job."""
 
-    async def retry_job(self, job: str, *, step: str = "", workflow: str = "", request: str = "") -> c.JobNamed:
+    async def retry_job(self, job: str, *, step: str = "", workflow: str = "", request: str = "") -> jobs.JobNamed:
         """Run a job again: from the beginning, or a workflow from one of its steps."""
 
     async def call_hook(self, job: str, hook: str, *, request: str = "") -> c.Done:
         """Call a hook that a job waits for, now or later."""
 
-    async def start_task(self, session: str, name: str, *, input: str = "", request: str = "") -> c.TaskNamed:
+    async def start_task(self, session: str, name: str, *, input: str = "", request: str = "") -> jobs.TaskNamed:
         """Run a task inside a session; the session stays when the task is over."""
 
     async def stop_task(self, task: str, *, request: str = "") -> c.Done:
@@ -538,6 +495,46 @@ class Methods:
     async def pair_device(self, *, scopes: list[str] | None = None, request: str = "") -> pairing.PairingCode:
         """Create a code that logs in one device within five minutes."""
 
+    async def add_token(
+        self,
+        name: str,
+        *,
+        scopes: list[str] | None = None,
+        days: float | None = None,
+        tools: list[str] = [],
+        request: str = "",
+    ) -> people.TokenMade:
+        """Make a token."""
+
+    async def revoke_token(self, token: str, *, request: str = "") -> c.Done:
+        """End a token."""
+
+    async def add_own_token(
+        self,
+        name: str,
+        *,
+        scopes: list[str] | None = None,
+        days: float | None = None,
+        tools: list[str] = [],
+        request: str = "",
+    ) -> people.OwnTokenMade:
+        """Make a token of your own."""
+
+    async def revoke_own_token(self, name: str, *, request: str = "") -> c.Done:
+        """End one of your tokens."""
+
+    async def add_person(self, name: str, *, scopes: list[str] = [], request: str = "") -> people.PersonShown:
+        """Add a person."""
+
+    async def remove_person(self, name: str, *, request: str = "") -> c.Done:
+        """Remove a person; their tokens end."""
+
+    async def erase_person(self, name: str, *, dry_run: bool = False, request: str = "") -> people.RetentionDone:
+        """Delete all sessions of a person."""
+
+    async def apply_retention(self, *, dry_run: bool = False, request: str = "") -> people.RetentionDone:
+        """Archive and delete old sessions by rule."""
+
     async def add_project(self, path: str, *, worktree: bool = False, request: str = "") -> projects.Project:
         """Add a project."""
 
@@ -551,6 +548,11 @@ class Methods:
 
     async def clear_project(self, project: str, *, request: str = "") -> c.Done:
         """Let fresh conversations take the place of a project's; the old ones stay stored."""
+
+    async def sign_in(
+        self, resource: str, *, token: str = "", seconds: float | None = None, request: str = ""
+    ) -> c.Done:
+        """Give the agents that ask for it a token of a resource, or take it back with an empty one."""
 
     async def choose_sandbox(self, folder: str, *, mode: str = "", request: str = "") -> sandboxes.FolderSandbox:
         """Set the sandbox of conversations that are started in a folder from now on."""
@@ -592,3 +594,8 @@ class Methods:
 
     async def close_terminal(self, terminal: str, *, request: str = "") -> c.Done:
         """End the shell and all it started."""
+
+    async def import_archive(
+        self, archive: e.Json, *, agent: str | None = None, cwd: str | None = None, request: str = ""
+    ) -> Summary:
+        """A session of another host."""

@@ -13,16 +13,20 @@ from portico.features.client_servers import commands as client_servers
 from portico.features.configuration import commands as configuration
 from portico.features.drafts import commands as drafts
 from portico.features.files import commands as files
+from portico.features.hosts import commands as hosts
 from portico.features.jobs import commands as jobs
 from portico.features.jobs import events as job_events
 from portico.features.native import commands as native
 from portico.features.notices import commands as notices
 from portico.features.pairing import commands as pairing
+from portico.features.people import commands as people
 from portico.features.projects import commands as projects
+from portico.features.readiness import commands as readiness
 from portico.features.sandboxes import commands as sandboxes
 from portico.features.secrets import commands as secrets
 from portico.features.terminals import commands as terminals
 from portico.features.terminals import events as terminal_events
+from portico.features.transcripts import commands as transcripts
 
 __all__ = [
     "automation_events",
@@ -34,14 +38,18 @@ __all__ = [
     "configuration",
     "drafts",
     "files",
+    "hosts",
     "job_events",
     "jobs",
     "native",
     "notices",
     "pairing",
+    "people",
     "projects",
+    "readiness",
     "sandboxes",
     "secrets",
     "terminal_events",
     "terminals",
+    "transcripts",
 ]

@@ -4,7 +4,7 @@ An agent describes itself and opens conversations; a conversation answers messag
 Only the host writes the log. Agents have no access to it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct, field
@@ -198,3 +198,32 @@ class Authenticates(Protocol):
 
     def sign_in_state(self, resource: str, client: str) -> SignInState:
         """Return the sign-in state of a resource for this client."""
+
+
+class AgentReadiness:
+    """Describes the agents and chooses the default. By default no agent is checked, and the first one is chosen."""
+
+    def __init__(self, agents: Mapping[str, Agent]) -> None:
+        self._agents = agents
+
+    async def described(self, agent: Agent) -> AgentInfo:
+        return await agent.describe()
+
+    async def describe(self) -> list[AgentInfo]:
+        return [await self.described(agent) for agent in self._agents.values()]
+
+    async def settle(self, seconds: float) -> bool:
+        """Wait for late descriptions; return False if there are none."""
+        return False
+
+    async def check(self, ident: str) -> Check:
+        """Start the agent to find out whether it works."""
+        return Check(ident, "ready", "not checked")
+
+    async def default(self) -> AgentInfo:
+        """Return the agent of sessions that name none."""
+        return (await self.describe())[0]
+
+    def likely(self, infos: Sequence[AgentInfo]) -> str | None:
+        """Return the id of the default as far as it is known without starting an agent, for lists."""
+        return infos[0].id if infos else None

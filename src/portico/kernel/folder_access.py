@@ -43,7 +43,7 @@ async def check_folders(host: "HostServices", agent: str, cwd: str, folders: Ite
 async def check_agent(host: "HostServices", agent: str) -> None:
     info = await host.described(agent)
     if not info.capabilities.folders and isinstance(host.agent(agent), Checks):
-        await host.check_agent(agent)  # it may have run in another version, or never
+        await host.readiness.check(agent)  # it may have run in another version, or never
         info = await host.described(agent)
     if not info.capabilities.folders:
         raise Conflict(f"{info.name} works in one folder.")

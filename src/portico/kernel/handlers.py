@@ -1,22 +1,15 @@
 """Commands that are more than a decision about one session: beginnings and ends, what runs, what the host shares."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from portico.kernel import commands as c
 from portico.kernel import events as e
-from portico.kernel import limits
-from portico.kernel.action import Action
-from portico.kernel.agent import Authenticates
-from portico.kernel.approval import Request
 from portico.kernel.clients import check_client, identify
 from portico.kernel.decide.decision import by_type
 from portico.kernel.decide.session import check_announced
-from portico.kernel.errors import AgentError, BadRequest, Conflict, Forbidden
+from portico.kernel.errors import BadRequest
 from portico.kernel.events import Json
 from portico.kernel.folder_access import check_reach
 from portico.kernel.state import Summary, TurnState
@@ -24,7 +17,6 @@ from portico.kernel.tool import ToolResult
 
 if TYPE_CHECKING:
     from portico.kernel.host import Host
-    from portico.kernel.session import Session
 
 
 def install(host: "Host") -> None:
@@ -117,77 +109,7 @@ async def _report(host: "Host", command: c.ReportContent, caller: c.Caller) -> c
     return c.Done()
 
 
-async def _ask_server(host: "Host", command: c.AskServer, caller: c.Caller) -> c.ServerReply:
-    """Ask an MCP server. Tool calls are audited before and after. The scope is their approval; rules can deny them."""
-    session = await host.get(command.session)
-    if not (await host.described(session.state.agent)).capabilities.servers:
-        raise Conflict(f"The MCP servers of {session.state.agent!r} are its own: nobody else can ask them.")
-    async with session.lock:
-        servers = await session.runner.servers(caller.client)
-    about: Json = {"session": session.id, "server": command.server}
-    called = command.operation == "tools/call"
-    if called:
-        about["tool"] = str(command.params.get("name", ""))
-        _check_rules(session, servers.tool_name(command.server, about["tool"]), command.params)
-        await host.audit("server.asked", caller.by, **about)
-    reply: Json = {}
-    try:
-        async with asyncio.timeout(limits.SERVER_SECONDS):
-            reply = await servers.ask_server(command.server, command.operation, command.params)
-    except TimeoutError:
-        raise AgentError(f"{command.server!r} did not answer within {limits.SERVER_SECONDS:g} seconds.") from None
-    finally:
-        if called:
-            failed = "result" not in reply or bool(reply["result"].get("isError"))
-            await host.audit("server.answered", caller.by, **about, ok=not failed)
-    return c.ServerReply(reply.get("result"), reply.get("error"))
-
-
-def _check_rules(session: "Session", tool: str, params: Json) -> None:
-    given = msgspec.json.encode(params.get("arguments") or {}).decode()
-    request = Request(Action(), tool, call="", title=tool, input=given, home=session.state.cwd)
-    ruling = session.approvals.rule(request)
-    if ruling is not None and not ruling.allowed:
-        raise Forbidden(f"{tool!r} may not run here ({ruling.rule}).")
-
-
-async def _sign_in(host: "Host", command: c.SignIn, caller: c.Caller) -> c.Done:
-    """A token goes to the agents that asked for it and nowhere else: not into the log, not into an error. It counts for
-    the client that gave it."""
-    if len(command.token) > limits.LOGIN_TOKEN_CHARS:
-        raise BadRequest(f"A 'token' has at most {limits.LOGIN_TOKEN_CHARS} characters.", field="token")
-    if caller.outside and not caller.client:
-        caller.require("admin")  # it counts for all sessions that no editor has begun
-    asking = [info.id for info in await host.describe() if any(r.resource == command.resource for r in info.resources)]
-    agents = [agent for ident in asking if isinstance(agent := host.agent(ident), Authenticates)]
-    if not agents:
-        raise BadRequest(f"Nothing here asks for a token of {command.resource!r}.", field="resource")
-    for agent in agents:
-        if command.token:
-            await agent.authenticate(command.resource, command.token, command.seconds, caller.client)
-        else:
-            agent.sign_out(caller.client)
-    await host.audit("authenticate" if command.token else "sign_out", caller.by, resource=command.resource)
-    return c.Done()
-
-
-# -- other hosts on this log -------------------------------------------------------------------------------------
-
-
-async def _drain(host: "Host", command: c.DrainHost, caller: c.Caller) -> c.Member:
-    found = await host.members.drain(command.name)
-    await host.audit("host.drained", caller.by, host=command.name)
-    return found
-
-
-async def _give_up(host: "Host", command: c.GiveUpHost, caller: c.Caller) -> c.GivenUp:
-    ended = await host.members.give_up(command.name)
-    await host.audit("host.given-up", caller.by, host=command.name, sessions=ended)
-    return c.GivenUp(ended)
-
-
 _HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any]]] = by_type(
     "command",
-    *(_start, _fork, _delete, _cancel, _steer, _complete, _report, _ask_server, identify, _sign_in),
-    *(_drain, _give_up),
+    *(_start, _fork, _delete, _cancel, _steer, _complete, _report, identify),
 )

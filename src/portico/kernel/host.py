@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from portico import __version__
 from portico.kernel import events as e
 from portico.kernel import limits
-from portico.kernel.agent import Agent, AgentInfo
+from portico.kernel.agent import Agent, AgentInfo, AgentReadiness
 from portico.kernel.approval import Policy, session_policy
 from portico.kernel.catalogue import Catalogue
 from portico.kernel.clock import Clock
@@ -27,7 +27,6 @@ from portico.kernel.component import (
     Worktrees,
     no_commands,
 )
-from portico.kernel.descriptions import Descriptions
 from portico.kernel.disk import Disk
 from portico.kernel.do import RECEIPTS, Dispatcher
 from portico.kernel.errors import (
@@ -43,7 +42,6 @@ from portico.kernel.log.log import Log
 from portico.kernel.members import Members
 from portico.kernel.ownership import Ownership
 from portico.kernel.react import react
-from portico.kernel.readiness import Readiness
 from portico.kernel.session import Session
 from portico.kernel.shared_state import SharedState
 from portico.kernel.state import SessionState, Summary
@@ -70,7 +68,7 @@ class Host:
         self.logger = logging.getLogger("portico.host")
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
         self.default_agent = ""
-        self.readiness = Readiness(self)
+        self.readiness = AgentReadiness(self.agents)
         self.tools: dict[str, Tool] = {}
         self.rules = Judge()
         self.policies: list[Policy] = [
@@ -107,7 +105,7 @@ class Host:
         self.started_at = time.monotonic()
         self.catalogue = Catalogue(self)
         self.root, self.descendants = self.catalogue.root, self.catalogue.descendants
-        self.owner_of, self.check_agent = self.ownership.owner_of, self.readiness.check
+        self.owner_of = self.ownership.owner_of
         self.react = react
         self.turns: dict[str, Turn] = {}
         """The turns that run, by session."""
@@ -118,7 +116,6 @@ class Host:
         self._tasks: set[asyncio.Task[Any]] = set()
         self.parts: list[Component] = []
         """The components, in the order of their start."""
-        self.descriptions = Descriptions(self)
         self.disk = Disk(log)
         log.on_failure(self._log_failed)
 
@@ -292,10 +289,10 @@ class Host:
         return [tool.spec for tool in self.tools.values() if tool.offered(state)]
 
     async def described(self, ident: str) -> AgentInfo:
-        return self.readiness.show(await self.descriptions.of(self.agent(ident)))
+        return await self.readiness.described(self.agent(ident))
 
     async def describe(self) -> list[AgentInfo]:
-        return [self.readiness.show(info) for info in await self.descriptions.all()]
+        return await self.readiness.describe()
 
     # -- sessions ----------------------------------------------------------------------------------------------
 

@@ -83,8 +83,6 @@ CALLERS = 10_000
 """Tokens whose rate is remembered; one that was forgotten begins with a full burst."""
 CLIENT_ID_CHARS = 200
 """A UUID with a name before it fits several times."""
-LOGIN_TOKEN_CHARS = 20_000
-"""The longest tokens that vendors give out are a few thousand characters."""
 GRANT_SECONDS_MAX = 365 * 86_400.0
 """A year: what was allowed before that is forgotten by everybody."""
 GRANTS = 1_000
@@ -93,24 +91,12 @@ TURN_IDLE_SECONDS = 30 * 60.0
 """An agent that says nothing for this long is taken for dead."""
 SILENCE_SECONDS = (20.0, 120.0, 600.0)
 """Without a word of the agent: then a person is told what the turn waits for. Vendors retry in silence for a minute."""
-DESCRIBE_SECONDS = 5.0
-"""An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
-by people, and finding a local model server takes a second."""
-SERVER_SECONDS = 120.0
-"""For an MCP server that is asked outside of a turn: a page of an editor waits for it, and has nobody to show progress
-to."""
 STEER_SECONDS = 5.0
 """An agent that has not taken a message into its turn by then gets it as its next one. The session waits meanwhile."""
 CANCEL_SECONDS = 5.0
 """An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
 STOP_SECONDS = 10.0
 """Graceful stop: running turns are asked to end, then the process goes."""
-AGENT_CHECK_SECONDS = 75.0
-"""A check of an agent ends by then: some programs unpack themselves at their first start, for which they have 60 s."""
-AGENT_RECHECK_SECONDS = 60.0
-"""An agent that was not ready is asked again after this, when a default is wanted: somebody may have signed in."""
-AGENT_FACT_SECONDS = 300.0
-"""A remembered problem (signed out, key rejected) counts this long: nothing reports that a person has signed in."""
 CHILD_DEPTH = 8
 """Sub-agents of sub-agents: deeper is a loop."""
 

@@ -3,13 +3,35 @@
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from portico.kernel import commands as c
-from portico.kernel.commands import Member as Member
 from portico.kernel.errors import NotFound
 from portico.kernel.events import Channel
 
 Forward = Callable[[], Coroutine[Any, Any, Any]]  # runs a command on another host
 Fetched = tuple[int, dict[str, str], bytes]  # status, headers, body
+
+
+class Member(Struct, omit_defaults=True):
+    """One host, as lists show it."""
+
+    id: int
+    name: str
+    place: str
+    state: str
+    """`up`, `draining`, `away` (its lease has ended), `stopped`."""
+    sessions: int = 0
+    running: int = 0
+    capacity: int = 0
+    labels: list[str] = []
+    version: str = ""
+    url: str = ""
+    """Where clients reach it."""
+    seen: int = 0
+    """Its last sign of life: milliseconds since the epoch."""
+    here: bool = False
+    """It is the one that answers."""
 
 
 class PeerAnswer(NamedTuple):

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from portico.kernel import commands as c
 from portico.kernel.clock import Clock
 from portico.kernel.commits import Commits
-from portico.kernel.component import Component, FolderCaptures, HostTerminals, Judge, RunCommandLine, Spending
+from portico.kernel.component import (
+    Component,
+    FolderCaptures,
+    HostTerminals,
+    Judge,
+    RunCommandLine,
+    Spending,
+)
 from portico.kernel.decide.decision import Context
 from portico.kernel.events import Event, Grant, ToolSpec
 from portico.kernel.log.log import Log
@@ -17,7 +24,7 @@ from portico.kernel.members import Members
 from portico.kernel.state import SessionState, Summary
 
 if TYPE_CHECKING:
-    from portico.kernel.agent import Agent, AgentInfo
+    from portico.kernel.agent import Agent, AgentInfo, AgentReadiness
     from portico.kernel.approval import Policy
     from portico.kernel.session import Session
     from portico.kernel.tool import Tool
@@ -44,6 +51,7 @@ class HostServices(Protocol):
     turns: "dict[str, Turn]"
     """The running turns by session."""
     rules: Judge
+    readiness: "AgentReadiness"
     policies: "list[Policy]"
     captures: "Callable[[Session], FolderCaptures]"
     spending: Spending
@@ -76,5 +84,4 @@ class HostServices(Protocol):
     def react(self, session: "Session", event: Event) -> None: ...
     async def do(self, command: c.Command, caller: c.Caller) -> Any: ...
     async def spawn(self, turn: "Turn", prompt: str, title: str, call: str | None, agent: str) -> "Turn": ...
-    async def check_agent(self, ident: str) -> object: ...
     async def audit(self, action: str, by: str, **detail: object) -> None: ...

@@ -15,12 +15,14 @@ from portico.features.chats.component import Chats
 from portico.features.client_servers.feature import ClientServers
 from portico.features.drafts.feature import WorkflowDrafts
 from portico.features.files.component import WorkspaceFiles
+from portico.features.hosts.feature import Hosts
 from portico.features.native.feature import NativeSessions
 from portico.features.notices.notices import Notices
-from portico.features.people.commands import PeopleFeature
+from portico.features.people.feature import PeopleFeature
 from portico.features.people.quotas import Quotas
 from portico.features.people.retention import Retention
 from portico.features.projects.projects import Projects
+from portico.features.readiness.feature import Readiness
 from portico.features.registry import installed_features as installed_features
 from portico.features.sandboxes.feature import Sandboxes
 from portico.features.sandboxes.record import NetworkRecord
@@ -39,6 +41,8 @@ T = TypeVar("T")
 logger = logging.getLogger("portico.features")
 
 ROOMS: tuple[type[Feature], ...] = (
+    Readiness,
+    Hosts,
     ApprovalRules,
     Terminals,
     FolderChanges,

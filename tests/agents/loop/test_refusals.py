@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from portico import limits
 from portico.agents.loop.model_call import Known
 from portico.agents.loop.refusal import in_stream, refusal, wait_asked, window
 from portico.agents.loop.reply import Feature
-from portico.kernel import limits
 from portico.kernel.events import Json
 from tests.agents.loop.conftest import Desk, calls, texts
 from tests.agents.loop.vendor import call, stream, vendor

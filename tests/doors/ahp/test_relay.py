@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from portico import limits
+from portico.features.client_servers.commands import AskServer
 from portico.kernel import commands as c
-from portico.kernel import limits
 from portico.kernel.events import HOST, Audited
 from tests.doors.ahp.conftest import Served
 from tests.doors.ahp.mcp_host import serving, with_loop
@@ -195,4 +196,4 @@ async def test_who_shows_no_pages_or_may_not_approve_has_none(served: Served, ed
     session = next(each for each in served.host.list() if each.uri == SESSION).id
     caller = c.Caller("t", "t", frozenset({"read", "drive"}))
     with pytest.raises(Exception, match="no scope 'approve'"):
-        await served.host.do(c.AskServer(session=session, server="tickets", operation="tools/list"), caller)
+        await served.host.do(AskServer(session=session, server="tickets", operation="tools/list"), caller)

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import Literal
 
+from portico import limits
 from portico.agents.loop.discovery import Directory
 from portico.agents.loop.endpoint import ModelEndpoint
 from portico.agents.loop.reply import Feature, ModelError, Reply, Report
 from portico.agents.loop.settings import Current
 from portico.agents.loop.windows import SHARE, SHRINK, UNKNOWN_CHARS, of_price_list
 from portico.agents.loop.wires.request import CompletionRequest
-from portico.kernel import limits
 from portico.kernel.errors import AgentError, SignInRequired
 
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -36,11 +36,10 @@ from portico.doors.portal.shapes import (
     TaskStatus,
 )
 from portico.features.jobs import EntryError, Job, JobListing, JobSummary, WorkSummary, job_listing
-from portico.features.jobs.commands import StartJob, StartTask, StopJob, StopTask
+from portico.features.jobs.commands import JobNamed, StartJob, StartTask, StopJob, StopTask, TaskNamed
 from portico.features.jobs.legacy import import_entry
 from portico.features.jobs.load import EntrySyntaxError, parse
 from portico.features.jobs.task_sessions import detailed
-from portico.kernel.commands import JobNamed, TaskNamed
 from portico.kernel.errors import BadRequest, NotFound, PorticoError, SessionIsClosed
 from portico.kernel.events import Json
 from portico.server.route import Param, caller

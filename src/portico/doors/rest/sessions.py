@@ -12,7 +12,7 @@ from portico.doors.rest.export import FORMATS, export
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.features.sandboxes.record import NetworkRecord
 from portico.features.transcripts.archive import Archive, export_archive
-from portico.kernel import commands as c
+from portico.features.transcripts.commands import ImportSession
 from portico.kernel.errors import BadRequest
 from portico.kernel.state import PendingState, SessionState, Summary
 from portico.server.app import App, DoorInfo
@@ -121,7 +121,7 @@ def table(app: App) -> Table:
     @read("/v1/sessions/import", "admin", summary, methods=("POST",), max_body=most, body=ImportBody, status=201)
     async def imported(request: Request) -> Summary:
         body = await read_as(request, ImportBody)
-        command = c.ImportSession(archive=msgspec.to_builtins(body.archive), agent=body.agent, cwd=body.cwd)
+        command = ImportSession(archive=msgspec.to_builtins(body.archive), agent=body.agent, cwd=body.cwd)
         taken: Summary = await host.do(command, identified_caller(request))
         return taken
 

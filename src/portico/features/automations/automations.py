@@ -16,6 +16,7 @@ from portico import limits
 from portico.features.automations import commands as ac
 from portico.features.automations import events as ae
 from portico.features.automations import hook as hooks
+from portico.features.automations.commands import RunNamed
 from portico.features.automations.decide import (
     DELETED,
     Appended,
@@ -65,7 +66,7 @@ _FileStamp = tuple[tuple[int, int] | None, bool]
 """The modification of the file, and whether this host applies it."""
 
 
-class Delivered(c.RunNamed, omit_defaults=True):
+class Delivered(RunNamed, omit_defaults=True):
     reason: str = ""
     """Why there is no run, or why it was skipped."""
 
@@ -193,7 +194,7 @@ class Automations(Feature):
     async def claim(self, state: AutomationState, cause: Cause) -> str:
         run, events = self.plan_claim(state, cause)
         try:
-            note_answer(c.RunNamed(run))
+            note_answer(RunNamed(run))
             await self.append(events)
         finally:
             self.claimed(state.id, run)
@@ -388,7 +389,7 @@ class Automations(Feature):
         text = hooks.fill(state.input, {"payload": payload}, f"the hook {name!r}")
         kept = payload if state.plan.job is not None else None
         command = ac.RunAutomation(automation=state.id, input=text, delivery=delivery, payload=kept)
-        named: c.RunNamed = await self.host.do(command, c.Caller.inside(f"automation:{state.id}").asking(delivery))
+        named: RunNamed = await self.host.do(command, c.Caller.inside(f"automation:{state.id}").asking(delivery))
         run = self.store.runs.get(named.run)
         return Delivered(named.run, run.reason if run is not None and run.status == "skipped" else "")
 

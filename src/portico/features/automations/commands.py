@@ -2,22 +2,31 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from portico.features.automations.events import AutomationPlan
-from portico.kernel.commands import (
-    AboutAutomation,
-    AutomationMade,
-    AutomationNamed,
-    Command,
-    Done,
-    HookSecret,
-    Http,
-    NoLock,
-    RunNamed,
-    register,
-)
+from portico.kernel.commands import AboutAutomation, Command, Done, Http, NoLock, register
 from portico.kernel.events import Json
 
 _ONE = "/v1/automations/{id}"
+
+
+class AutomationMade(Struct, omit_defaults=True):
+    automation: str
+    secret: str = ""
+    """Of its hook: shown this once."""
+
+
+class AutomationNamed(Struct):
+    automation: str
+
+
+class HookSecret(Struct):
+    secret: str
+
+
+class RunNamed(Struct):
+    run: str
 
 
 class CreateAutomation(Command, frozen=True, tag="automation.create"):

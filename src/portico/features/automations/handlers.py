@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from portico import limits
 from portico.features.automations import commands as ac
 from portico.features.automations import events as ae
+from portico.features.automations.commands import AutomationMade, AutomationNamed, HookSecret, RunNamed
 from portico.features.automations.decide import DELETED, Appended, Cause
 from portico.features.automations.plan import check_name, check_plan, needed_scopes, zone
 from portico.features.automations.schedule import moment
@@ -32,7 +33,7 @@ class AutomationCommands:
         self._store = automations.store
 
     @handle
-    async def create(self, command: ac.CreateAutomation, caller: c.Caller) -> c.AutomationMade:
+    async def create(self, command: ac.CreateAutomation, caller: c.Caller) -> AutomationMade:
         if len(self._store.automations) >= limits.AUTOMATIONS:
             raise Conflict(f"There are {limits.AUTOMATIONS} automations, which are the most.")
         check_name(command.name)
@@ -42,10 +43,10 @@ class AutomationCommands:
         ident = self._store.new_automation()
         source = "file" if caller.by == FILE else "door"
         created = e.like(ae.AutomationCreated, command, automation=ident, by=caller.by, scopes=scopes, source=source)
-        note_answer(c.AutomationMade(ident))  # without the secret: it is shown once
+        note_answer(AutomationMade(ident))  # without the secret: it is shown once
         await self._append(ident, created)
         hook = bool(hooks_of(command.plan))
-        return c.AutomationMade(ident, self._all.secrets.of(self._store.get(ident)) if hook else "")
+        return AutomationMade(ident, self._all.secrets.of(self._store.get(ident)) if hook else "")
 
     def _check_free(self, name: str, uri: str = "", but: str = "") -> None:
         for taken in (name, uri):
@@ -54,7 +55,7 @@ class AutomationCommands:
                 raise AlreadyExists(f"There is an automation {taken!r} already.", field="name")
 
     @handle
-    async def edit(self, command: ac.EditAutomation, caller: c.Caller) -> c.AutomationNamed:
+    async def edit(self, command: ac.EditAutomation, caller: c.Caller) -> AutomationNamed:
         state = self._mine(command.automation, caller)
         _check_file(state, caller)
         name = check_name(command.name) if command.name is not None else state.name
@@ -68,34 +69,34 @@ class AutomationCommands:
             await self._append(
                 state.id, ae.AutomationEdited(name=name, plan=plan, by=caller.by, scopes=scopes, meta=meta)
             )
-        return c.AutomationNamed(state.id)
+        return AutomationNamed(state.id)
 
     @handle
-    async def pause(self, command: ac.PauseAutomation, caller: c.Caller) -> c.AutomationNamed:
+    async def pause(self, command: ac.PauseAutomation, caller: c.Caller) -> AutomationNamed:
         state = self._store.get(command.automation)
         if state.enabled:
             reason = command.reason[: kernel_limits.TITLE_CHARS] or f"Paused by {caller.by}."
             await self._append(state.id, ae.AutomationPaused(by=caller.by, reason=reason))
-        return c.AutomationNamed(state.id)
+        return AutomationNamed(state.id)
 
     @handle
-    async def resume(self, command: ac.ResumeAutomation, caller: c.Caller) -> c.AutomationNamed:
+    async def resume(self, command: ac.ResumeAutomation, caller: c.Caller) -> AutomationNamed:
         state = self._mine(command.automation, caller)
         if not state.enabled:
             await self._append(state.id, ae.AutomationResumed(by=caller.by))
-        return c.AutomationNamed(state.id)
+        return AutomationNamed(state.id)
 
     @handle
-    async def run(self, command: ac.RunAutomation, caller: c.Caller) -> c.RunNamed:
+    async def run(self, command: ac.RunAutomation, caller: c.Caller) -> RunNamed:
         state = self._mine(command.automation, caller)
         now = self._host.now()
         if command.delivery:
             by, given = f"automation:{state.id}", command.payload
             cause = Cause("hook", now, by, command.input, delivery=command.delivery, payload=given)
-            return c.RunNamed(await self._all.claim(state, cause))
+            return RunNamed(await self._all.claim(state, cause))
         due = _past(command.at, state, now) if command.at else now
         late = bool(command.at)
-        return c.RunNamed(await self._all.run_now(state, Cause("person", due, caller.by, command.input, late=late)))
+        return RunNamed(await self._all.run_now(state, Cause("person", due, caller.by, command.input, late=late)))
 
     @handle
     async def cancel(self, command: ac.CancelRun, caller: c.Caller) -> c.Done:
@@ -106,13 +107,13 @@ class AutomationCommands:
         return c.Done()
 
     @handle
-    async def rotate(self, command: ac.RotateSecret, caller: c.Caller) -> c.HookSecret:
+    async def rotate(self, command: ac.RotateSecret, caller: c.Caller) -> HookSecret:
         state = self._mine(command.automation, caller)
         if not hooks_of(state.plan):
             raise Conflict(f"The automation {state.name!r} has no hook.")
-        note_answer(c.HookSecret(""))
+        note_answer(HookSecret(""))
         await self._append(state.id, ae.HookRotated(by=caller.by))
-        return c.HookSecret(self._all.secrets.of(state))
+        return HookSecret(self._all.secrets.of(state))
 
     @handle
     async def delete(self, command: ac.DeleteAutomation, caller: c.Caller) -> c.Done:

@@ -11,6 +11,7 @@ from portico.features.automations.decide import Appended, stop_reason
 from portico.features.automations.plan import folder_of
 from portico.features.automations.state import AutomationState, RunSummary
 from portico.features.jobs import commands as jc
+from portico.features.jobs.commands import JobNamed
 from portico.features.usage.lineage import Lineage, Lineages
 from portico.features.usage.shapes import UsageRow
 from portico.features.usage.usage_index import priced
@@ -99,7 +100,7 @@ class Runs:
                 inputs=job.inputs,
                 trigger=_trigger(claimed),
             )
-            named: c.JobNamed = await self._host.do(start, caller.asking("start"))
+            named: JobNamed = await self._host.do(start, caller.asking("start"))
             return ae.RunStarted(job=named.job)
         prompt = claimed.prompt
         assert prompt is not None

@@ -1,8 +1,19 @@
 """Commands about the files of a session that differ from the last commit."""
 
-from portico.kernel.commands import AboutSession, Committed, Discarded, Done, Http, register
+from msgspec import Struct
+
+from portico.kernel.commands import AboutSession, Done, Http, register
 
 _ONE = "/v1/sessions/{id}"
+
+
+class Committed(Struct):
+    commit: str
+
+
+class Discarded(Struct):
+    undo: str
+    """Brings the files back, until the next discard."""
 
 
 class CommitChanges(AboutSession, frozen=True, tag="changes.commit"):

@@ -9,7 +9,7 @@ import msgspec
 from portico import limits
 from portico.features.changes import review
 from portico.features.changes.captures import Captures
-from portico.features.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
+from portico.features.changes.commands import CommitChanges, Committed, DiscardChanges, Discarded, RestoreChanges
 from portico.features.changes.isolation import isolate, release
 from portico.kernel import commands as c
 from portico.kernel.component import Worktrees
@@ -49,14 +49,14 @@ class FolderChanges(Feature, Worktrees):
         return self._locks.of(work_tree(folder) or folder)
 
     @handle
-    async def _commit(self, command: CommitChanges, caller: c.Caller) -> c.Committed:
+    async def _commit(self, command: CommitChanges, caller: c.Caller) -> Committed:
         session = await self._host.get(command.session)
-        return c.Committed(await review.commit(session, command.message, command.paths, command.state, by=caller.by))
+        return Committed(await review.commit(session, command.message, command.paths, command.state, by=caller.by))
 
     @handle
-    async def _discard(self, command: DiscardChanges, caller: c.Caller) -> c.Discarded:
+    async def _discard(self, command: DiscardChanges, caller: c.Caller) -> Discarded:
         session = await self._host.get(command.session)
-        return c.Discarded(await review.discard(session, command.paths, command.state, by=caller.by))
+        return Discarded(await review.discard(session, command.paths, command.state, by=caller.by))
 
     @handle
     async def _restore(self, command: RestoreChanges, caller: c.Caller) -> c.Done:

@@ -1,5 +1,5 @@
-"""MCP servers that a client brings for one session, such as those of an editor.
+"""MCP servers of sessions: those that a client brings for one session, and requests of clients to any of them.
 
-They are in memory only: they contain secrets, and the client sends them again when it opens the session. Imports only
-the host.
+The servers of clients are in memory only: they contain secrets, and the client sends them again when it opens the
+session.
 """

@@ -1,8 +1,18 @@
 """The command that gives a session the MCP servers of a client."""
 
+from typing import Literal
+
 from msgspec import Struct
 
-from portico.kernel.commands import AboutSession, Done, Http, NoTool, register
+from portico.kernel.commands import AboutSession, Done, Http, NoLock, NoTool, register
+from portico.kernel.events import Json
+
+
+class ServerReply(Struct):
+    """One of the two, as the server returned it."""
+
+    result: Json | None = None
+    error: Json | None = None
 
 
 class ClientServer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -29,4 +39,21 @@ class SetServers(AboutSession, frozen=True, tag="session.servers"):
     """Each has a `name`, and either `command` with `env`, or `url` with `headers`."""
 
 
-register(SetServers)
+ServerOperation = Literal["tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read"]
+"""What may be asked of an MCP server from outside of a turn, in the protocol's own words."""
+
+
+class AskServer(AboutSession, frozen=True, tag="server.ask"):
+    """Ask an MCP server of a session directly, as its own page in an editor does. No approval is requested."""
+
+    scope = "approve"
+    lock = NoLock("A server may take long to answer, and nothing is written from what was read before.")
+    gives = ServerReply
+    errors = ("not_found", "conflict", "agent_failed")
+
+    server: str
+    operation: ServerOperation = "tools/list"
+    params: Json = {}
+
+
+register(SetServers, AskServer)

@@ -53,7 +53,7 @@ async def _asked(host: Host, use: Callable[[list[AgentInfo]], T], idents: list[s
     try:
         return use(await _ready(host))
     except (AgentUnavailable, NotFound, EntryError):
-        late = await host.descriptions.settle(limits.JOB_DESCRIBE_SECONDS)
+        late = await host.readiness.settle(limits.JOB_DESCRIBE_SECONDS)
         if not await _recheck(host, await _away(host, idents)) and not late:
             raise
     try:

@@ -2,9 +2,19 @@
 
 from typing import Any
 
-from portico.kernel.commands import AboutJob, AboutSession, Command, Done, Http, JobNamed, NoLock, TaskNamed, register
+from msgspec import Struct
+
+from portico.kernel.commands import AboutJob, AboutSession, Command, Done, Http, NoLock, register
 
 _ONE = "/v1/jobs/{id}"
+
+
+class JobNamed(Struct):
+    job: str
+
+
+class TaskNamed(Struct):
+    task: str
 
 
 class StartJob(Command, frozen=True, tag="job.run"):

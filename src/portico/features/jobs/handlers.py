@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from portico.features.jobs import commands as jc
+from portico.features.jobs.commands import JobNamed, TaskNamed
 from portico.features.jobs.entry import Entry, Work, leaves_of
 from portico.features.jobs.load import load_entry
 from portico.features.jobs.services import Services
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def install(jobs: "Jobs") -> None:
-    async def start(command: jc.StartJob, caller: c.Caller) -> c.JobNamed:
+    async def start(command: jc.StartJob, caller: c.Caller) -> JobNamed:
         if command.entry is not None:
             # An entry has commands (`criteria.command`), and an agent that asks nobody: it is as good as a shell.
             caller.require("terminal")
@@ -44,7 +45,7 @@ def install(jobs: "Jobs") -> None:
         if command.job in (plan := entry or jobs.entry).jobs:
             forward = await jobs.elsewhere(plan, command.job, command, caller, command.place)
             if forward is not None:
-                named: c.JobNamed = await forward()
+                named: JobNamed = await forward()
                 return named
         owner = jobs.host.ownership.owner_for(caller)
         job = await jobs.start_job(
@@ -57,28 +58,28 @@ def install(jobs: "Jobs") -> None:
             inputs=inputs,
             trigger=command.trigger,
         )
-        return c.JobNamed(job)
+        return JobNamed(job)
 
     async def stop(command: jc.StopJob, caller: c.Caller) -> c.Done:
         await jobs.stop_job(command.job, by=caller.by)
         return c.Done()
 
-    async def resume(command: jc.ResumeJob, caller: c.Caller) -> c.JobNamed:
-        return c.JobNamed(await jobs.resume(command.job, by=caller.by))
+    async def resume(command: jc.ResumeJob, caller: c.Caller) -> JobNamed:
+        return JobNamed(await jobs.resume(command.job, by=caller.by))
 
-    async def retry(command: jc.RetryJob, caller: c.Caller) -> c.JobNamed:
+    async def retry(command: jc.RetryJob, caller: c.Caller) -> JobNamed:
         if command.workflow:
             caller.require("terminal")
         again = await jobs.retry(command.job, by=caller.by, step=command.step, workflow=command.workflow)
-        return c.JobNamed(again)
+        return JobNamed(again)
 
     async def hook(command: jc.CallHook, caller: c.Caller) -> c.Done:
         await jobs.signal(command.job, command.hook, by=caller.by)
         return c.Done()
 
-    async def start_task(command: jc.StartTask, caller: c.Caller) -> c.TaskNamed:
+    async def start_task(command: jc.StartTask, caller: c.Caller) -> TaskNamed:
         ident = await jobs.start_task(command.name, session=command.session, input=command.input, by=caller.by)
-        return c.TaskNamed(ident)
+        return TaskNamed(ident)
 
     async def stop_task(command: jc.StopTask, caller: c.Caller) -> c.Done:
         await jobs.stop_task(command.task)

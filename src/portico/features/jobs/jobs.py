@@ -18,6 +18,7 @@ from portico.features.jobs import commands as jc
 from portico.features.jobs import events as je
 from portico.features.jobs.call import call_job
 from portico.features.jobs.choice import check_offered
+from portico.features.jobs.commands import JobNamed
 from portico.features.jobs.engine import OPEN, Engine, LocalEngine
 from portico.features.jobs.entry import Entry, labels_of, name_of, sandboxes_of
 from portico.features.jobs.handlers import install
@@ -224,7 +225,7 @@ class Jobs:
             inputs=inputs or {},
             trigger=trigger or {},
         )
-        note_answer(c.JobNamed(job))
+        note_answer(JobNamed(job))
         self._launch(await self._engine.create(started))
         return job
 
@@ -371,7 +372,7 @@ class Jobs:
         command = jc.ResumeJob(job=old.id) if done else jc.RetryJob(job=old.id)
         forward = await self.elsewhere(state.entry, old.name, command, _caller(by), self.host.members.place)
         if forward is not None:
-            named: c.JobNamed = await forward()
+            named: JobNamed = await forward()
             return named.job
         plan = msgspec.to_builtins(state.entry)
         folder = check_folder(old.cwd)

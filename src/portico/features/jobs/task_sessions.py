@@ -26,7 +26,6 @@ from portico.features.jobs.resume import QuestionPlace, Resumed
 from portico.features.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
 from portico.features.sandboxes.feature import confine
 from portico.kernel import events as e
-from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import AgentUnavailable, BudgetSpent, LogUnavailable, NotFound, PorticoError, SignInRequired
 from portico.kernel.events import Budget, Json, Message
 from portico.kernel.host import Host
@@ -219,7 +218,7 @@ class TaskSessions:
         asked = self._host.own(self.ask_person(self._plan.name, asking, stays=False), f"ask for {model}")
         try:
             while not asked.done():
-                await asyncio.wait({asked}, timeout=kernel_limits.AGENT_RECHECK_SECONDS)
+                await asyncio.wait({asked}, timeout=limits.AGENT_RECHECK_SECONDS)
                 if not asked.done() and await self._is_ready(model):
                     return
             if asked.result().response != "accept" or asked.result().text == GIVE_UP:

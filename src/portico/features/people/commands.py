@@ -1,124 +1,185 @@
-"""The feature `people`: adds, removes and erases people, makes and revokes tokens, and audits all of it."""
+"""Commands about people and tokens, and the retention of sessions. What they return is here too."""
 
-import time
+from typing import Literal
 
-from portico.features.people.identity import (
-    NamedToken,
-    effective_tokens,
-    new_token,
-    read_tokens,
-    remove_person,
-    revoke_token,
-)
-from portico.features.people.people import add_person, check_scopes, read_people
-from portico.features.people.quotas import Quotas
-from portico.features.people.retention import DAY_MS, Retention
-from portico.kernel import commands as c
-from portico.kernel.commands import Caller
-from portico.kernel.errors import BadRequest, Forbidden, NotFound
-from portico.kernel.feature import Feature, handle
-from portico.kernel.host import Host
-from portico.server.home import Home
-from portico.server.settings import PeopleSettings
+from msgspec import Struct
+
+from portico.kernel.commands import Command, Done, Http, register
 
 
-def own_tokens(home: Home, who: Caller) -> list[NamedToken]:
-    mine = [each for each in effective_tokens(home) if each.person == who.person]
-    return [each for each in mine if who.person and not each.expired]
+class TokenMade(Struct):
+    name: str
+    scopes: list[str]
+    created: int
+    token: str
+    """This is the only time it can be seen."""
+    expires: int = 0
+    """Milliseconds since the epoch; 0: never."""
+    tools: list[str] = []
+    """The MCP tools that it was created for by name."""
 
 
-def _tools(made: NamedToken) -> dict[str, list[str]]:
-    return {"tools": made.tools} if made.tools else {}
+class Quota(Struct):
+    name: str
+    """As in the settings: `sessions`, `turns`, `terminals`, `disk_mb`."""
+    used: int
+    bound: int
+    """0: none."""
 
 
-class PeopleFeature(Feature):
-    name = "people"
-    needs = (Quotas, Retention, Home)
-    commands = (
-        *(c.AddPerson, c.RemovePerson, c.ErasePerson),
-        *(c.AddToken, c.RevokeToken, c.AddOwnToken, c.RevokeOwnToken),
-    )
-    settings = PeopleSettings
+class PersonShown(Struct):
+    name: str
+    scopes: list[str]
+    created: int
+    login: str
+    """Where they log in: a provider, `proxy`, or nothing yet."""
+    quotas: list[Quota]
 
-    def __init__(self, host: Host, quotas: Quotas, retention: Retention, home: Home) -> None:
-        super().__init__(host)
-        self._host = host
-        self._quotas = quotas
-        self._retention = retention
-        self._home = home
-        self._settings = PeopleSettings()
 
-    def configure(self, settings: PeopleSettings) -> None:
-        self._settings = settings
+class OwnToken(Struct, omit_defaults=True):
+    name: str
+    scopes: list[str]
+    created: int
+    expires: int = 0
+    """Milliseconds since the epoch; 0: never."""
+    used: int = 0
+    """When it was last seen, to the minute; 0: not yet."""
+    login: bool = False
+    """A browser's."""
+    tools: list[str] = []
+    """The MCP tools that it was created for by name."""
 
-    @handle
-    async def _add(self, command: c.AddPerson, caller: Caller) -> c.PersonShown:
-        settings = self._settings
-        made = add_person(self._home, command.name, command.scopes or settings.scopes, settings.admins)
-        await self._host.audit("person.added", caller.by, person=made.name, scopes=made.scopes)
-        return c.PersonShown(made.name, made.scopes, made.created, "", self._quotas.of(made.name))
 
-    @handle
-    async def _remove(self, command: c.RemovePerson, caller: Caller) -> c.Done:
-        remove_person(self._home, command.name)
-        await self._host.audit("person.removed", caller.by, person=command.name)
-        return c.Done()
+class OwnTokenMade(OwnToken, kw_only=True):
+    token: str
+    """This is the only time it can be seen."""
 
-    @handle
-    async def _erase(self, command: c.ErasePerson, caller: Caller) -> c.RetentionDone:
-        """Also the data of a person who was removed before: then only their sessions show that they existed."""
-        planned = self._retention.of_person(command.name)
-        if not planned and all(each.name != command.name for each in read_people(self._home)):
-            raise NotFound("person", command.name, "No session belongs to that name, so there is nothing to erase.")
-        return await self._retention.answer(planned, command.dry_run, caller, running=True)
 
-    @handle
-    async def _add_token(self, command: c.AddToken, caller: Caller) -> c.TokenMade:
-        scopes = check_scopes(["read"] if command.scopes is None else command.scopes)
-        token = new_token(self._home, command.name, scopes, days=command.days, tools=command.tools)
-        made = next(each for each in read_tokens(self._home) if (each.name, each.person) == (command.name, ""))
-        await self._host.audit("token.made", caller.by, name=made.name, scopes=made.scopes, **_tools(made))
-        return c.TokenMade(made.name, made.scopes, made.created, token, made.expires, made.tools)
+class Planned(Struct, frozen=True):
+    session: str
+    action: Literal["archive", "delete"]
+    owner: str
+    title: str
+    cwd: str
+    idle_days: int
 
-    @handle
-    async def _revoke_token(self, command: c.RevokeToken, caller: Caller) -> c.Done:
-        revoke_token(self._home, command.token)
-        await self._host.audit("token.revoked", caller.by, name=command.token)
-        return c.Done()
 
-    @handle
-    async def _add_own_token(self, command: c.AddOwnToken, caller: Caller) -> c.OwnTokenMade:
-        if not caller.person:
-            raise BadRequest("This token belongs to no person; `portico token` manages the host's own.")
-        scopes = ["read"] if command.scopes is None else command.scopes
-        if not scopes or not caller.scopes.issuperset(scopes):
-            raise Forbidden(f"Choose from your own scopes: {', '.join(sorted(caller.scopes))}.", field="scopes")
-        self._check_end(caller, command.days)
-        tools = command.tools
-        token = new_token(self._home, command.name, scopes, caller.person, days=command.days, tools=tools)
-        made = next(each for each in own_tokens(self._home, caller) if each.name == command.name)
-        more = {"person": caller.person, **_tools(made)}
-        await self._host.audit("token.made", caller.by, name=made.name, scopes=made.scopes, **more)
-        return c.OwnTokenMade(made.name, made.scopes, made.created, made.expires, tools=made.tools, token=token)
+class RetentionDone(Struct):
+    dry_run: bool
+    sessions: list[Planned]
+    """What was done; with `dry_run`, what would be."""
 
-    def _check_end(self, who: Caller, days: float | None) -> None:
-        """A token that ends by itself makes none that goes on; a login may: its person has proved who they are."""
-        asking = next((each for each in own_tokens(self._home, who) if each.id == who.id), None)
-        if asking is None or asking.login or not asking.expires:
-            return
-        left = (asking.expires - time.time() * 1000) / DAY_MS
-        if days is None or days > left:
-            words = f"The token {who.name!r} ends in {left:.1f} days: what it makes ends before. Or log in."
-            raise Forbidden(words, field="days")
 
-    @handle
-    async def _revoke_own_token(self, command: c.RevokeOwnToken, caller: Caller) -> c.Done:
-        name = command.name
-        if not caller.person:
-            raise NotFound("token", name, "Yours belongs to no person; `portico token` manages the host's own.")
-        named = [each for each in own_tokens(self._home, caller) if each.name == name]
-        if not caller.scopes.issuperset(scope for each in named for scope in each.scopes):
-            raise Forbidden(f"The token {name!r} may do more than this one: log in, or end it with itself.")
-        revoke_token(self._home, name, caller.person)
-        await self._host.audit("token.revoked", caller.by, name=name, person=caller.person)
-        return c.Done()
+class AddToken(Command, frozen=True, tag="token.add"):
+    """Make a token."""
+
+    scope = "admin"
+    lock = "feature"
+    gives = TokenMade
+    http = Http("POST", "/v1/tokens", 201)
+    secret = True
+
+    name: str
+    scopes: list[str] | None = None
+    """Absent: only `read`."""
+    days: float | None = None
+    """How long it lasts; absent: until it is revoked."""
+    tools: list[str] = []
+    """MCP tools beyond those of `read`, `drive` and `jobs`."""
+
+
+class RevokeToken(Command, frozen=True, tag="token.revoke"):
+    """End a token."""
+
+    scope = "admin"
+    lock = "feature"
+    about = "token"
+    gives = Done
+    http = Http("DELETE", "/v1/tokens/{id}", 204)
+    errors = ()
+
+    token: str
+    """Its name."""
+
+
+class AddOwnToken(Command, frozen=True, tag="own_token.add"):
+    """Make a token of your own."""
+
+    scope = "any"
+    lock = "feature"
+    gives = OwnTokenMade
+    http = Http("POST", "/v1/people/me/tokens", 201)
+    secret = True
+
+    name: str
+    scopes: list[str] | None = None
+    """Absent: only `read`."""
+    days: float | None = None
+    """How long it lasts; absent: for ever."""
+    tools: list[str] = []
+    """As in `token.add`."""
+
+
+class RevokeOwnToken(Command, frozen=True, tag="own_token.revoke"):
+    """End one of your tokens."""
+
+    scope = "any"
+    lock = "feature"
+    gives = Done
+    http = Http("DELETE", "/v1/people/me/tokens/{name}", 204)
+    errors = ()
+
+    name: str
+
+
+class AddPerson(Command, frozen=True, tag="person.add"):
+    """Add a person."""
+
+    scope = "admin"
+    lock = "feature"
+    gives = PersonShown
+    http = Http("POST", "/v1/people", 201)
+
+    name: str
+    scopes: list[str] = []
+    """Those of `people.scopes`, when none are named."""
+
+
+class RemovePerson(Command, frozen=True, tag="person.remove"):
+    """Remove a person; their tokens end."""
+
+    scope = "admin"
+    lock = "feature"
+    gives = Done
+    http = Http("DELETE", "/v1/people/{name}", 204)
+    errors = ()
+
+    name: str
+
+
+class ErasePerson(Command, frozen=True, tag="person.erase"):
+    """Delete all sessions of a person."""
+
+    scope = "admin"
+    lock = "feature"
+    gives = RetentionDone
+    http = Http("POST", "/v1/people/{name}/erase")
+    errors = ()
+
+    name: str
+    dry_run: bool = False
+
+
+class ApplyRetention(Command, frozen=True, tag="retention.apply"):
+    """Archive and delete old sessions by rule."""
+
+    scope = "admin"
+    lock = "feature"
+    gives = RetentionDone
+    http = Http("POST", "/v1/retention")
+    errors = ()
+
+    dry_run: bool = False
+
+
+register(AddToken, RevokeToken, AddOwnToken, RevokeOwnToken, AddPerson, RemovePerson, ErasePerson, ApplyRetention)

@@ -15,11 +15,12 @@ from msgspec import Struct
 
 from portico.features.jobs import commands as jc
 from portico.features.native.commands import AdoptSession
+from portico.features.people.commands import Quota as Quota
 from portico.features.people.view import at_work
 from portico.features.terminals.commands import OpenTerminal
+from portico.features.transcripts.commands import ImportSession
 from portico.kernel import commands as c
 from portico.kernel import limits
-from portico.kernel.commands import Quota as Quota
 from portico.kernel.errors import QuotaExceeded
 from portico.kernel.feature import Feature
 from portico.kernel.host import Host
@@ -29,7 +30,7 @@ from portico.server.settings import QuotaSettings
 
 _NAMED = 5
 """Items that a refusal lists: enough to choose what to close."""
-_NEW_SESSION = (c.StartSession, c.ForkSession, c.ImportSession, AdoptSession)
+_NEW_SESSION = (c.StartSession, c.ForkSession, ImportSession, AdoptSession)
 _NEW_TURN = (c.SendMessage, c.RunCommand, c.ResumeTurn, c.ReleaseQueue, jc.StartTask, jc.ResumeJob, jc.RetryJob)
 
 

@@ -8,9 +8,9 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from portico.features.people.commands import ApplyRetention, Planned, RetentionDone
 from portico.features.people.families import children, descendants
-from portico.kernel import commands as c
-from portico.kernel.commands import Caller, Planned
+from portico.kernel.commands import Caller
 from portico.kernel.errors import NotFound
 from portico.kernel.feature import Feature, handle
 from portico.kernel.folders import below
@@ -70,7 +70,7 @@ def _fits(rule: RetentionBounds, root: Summary) -> bool:
 
 class Retention(Feature):
     name = "retention"
-    commands = (c.ApplyRetention,)
+    commands = (ApplyRetention,)
     settings = RetentionSettings
 
     def __init__(self, host: Host) -> None:
@@ -84,13 +84,13 @@ class Retention(Feature):
         self.rules = [*(msgspec.convert(each, RetentionBounds, from_attributes=True) for each in settings.rules), usual]
 
     @handle
-    async def _apply(self, command: c.ApplyRetention, caller: Caller) -> c.RetentionDone:
+    async def _apply(self, command: ApplyRetention, caller: Caller) -> RetentionDone:
         return await self.answer(self.planned(), command.dry_run, caller)
 
     async def answer(
         self, planned: list[Planned], dry_run: bool, caller: Caller, *, running: bool = False
-    ) -> c.RetentionDone:
-        return c.RetentionDone(dry_run, planned if dry_run else await self.carry_out(planned, caller, running=running))
+    ) -> RetentionDone:
+        return RetentionDone(dry_run, planned if dry_run else await self.carry_out(planned, caller, running=running))
 
     async def sweep(self) -> None:
         """Apply the rules every hour, but not right after the start: an admin may want to check the rules first."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portico.features.transcripts.archive import Archive, import_archive
+from portico.features.transcripts.commands import ImportSession
 from portico.kernel import commands as c
 from portico.kernel.errors import BadRequest
 from portico.kernel.feature import Feature, handle
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 
 class Transcripts(Feature):
     name = "transcripts"
-    commands = (c.ImportSession,)
+    commands = (ImportSession,)
 
     def __init__(self, host: "Host") -> None:
         super().__init__(host)
         self._host = host
 
     @handle
-    async def _import(self, command: c.ImportSession, caller: c.Caller) -> Summary:
+    async def _import(self, command: ImportSession, caller: c.Caller) -> Summary:
         try:
             archive = msgspec.convert(command.archive, Archive)
         except msgspec.ValidationError as error:

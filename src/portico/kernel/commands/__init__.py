@@ -5,7 +5,6 @@ from which routes, tools and documents are made; docs/reference/commands.md desc
 Features declare their own commands and register them (`portico.features`). Imports events, errors and limits only.
 """
 
-from portico.kernel.commands.admin import *
 from portico.kernel.commands.answers import *
 from portico.kernel.commands.caller import *
 from portico.kernel.commands.client import *

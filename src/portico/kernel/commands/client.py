@@ -1,8 +1,6 @@
 """Commands of connected clients: what they lend to a session, and what they share through it."""
 
-from typing import Literal
-
-from portico.kernel.commands.answers import Done, ServerReply
+from portico.kernel.commands.answers import Done
 from portico.kernel.commands.command import AboutSession, Command, NoLock
 from portico.kernel.events import ErrorInfo, Json, ToolSpec
 
@@ -73,23 +71,6 @@ class CompleteCall(AboutSession, frozen=True, tag="call.complete"):
     """In the client's own form, if the fields above contain less."""
     confirm: bool = False
     """A person must approve it before the agent gets it."""
-
-
-ServerOperation = Literal["tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read"]
-"""What may be asked of an MCP server from outside of a turn, in the protocol's own words."""
-
-
-class AskServer(AboutSession, frozen=True, tag="server.ask"):
-    """Ask an MCP server of a session directly, as its own page in an editor does. No approval is requested."""
-
-    scope = "approve"
-    lock = NoLock("A server may take long to answer, and nothing is written from what was read before.")
-    gives = ServerReply
-    errors = ("not_found", "conflict", "agent_failed")
-
-    server: str
-    operation: ServerOperation = "tools/list"
-    params: Json = {}
 
 
 class ConfigureHost(Command, frozen=True, tag="host.configure"):

@@ -5,11 +5,11 @@ from typing import Any, Union, get_args
 
 import msgspec
 
-from portico.kernel.commands import admin, client, message, person, session
+from portico.kernel.commands import client, message, person, session
 from portico.kernel.commands.command import Command, check_table
 from portico.kernel.events import union_of
 
-COMMANDS: dict[str, type[Command]] = check_table(get_args(union_of(Command, session, message, person, client, admin)))
+COMMANDS: dict[str, type[Command]] = check_table(get_args(union_of(Command, session, message, person, client)))
 """By their tags, with those that features have registered."""
 
 

@@ -11,8 +11,8 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.features.automations import commands as ac
 from portico.features.automations.automations import Automations
+from portico.features.automations.commands import RunNamed
 from portico.features.automations.state import AutomationState
-from portico.kernel import commands as c
 from portico.kernel.errors import BadRequest, Conflict, NotFound
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ async def run(connection: "EditorClient", params: Json) -> Json:
     state = _known(automations, text(params, "automation"))
     try:
         caller = connection.as_client.asking(f"ahp {request}")
-        named: c.RunNamed = await connection.host.do(ac.RunAutomation(automation=state.id), caller)
+        named: RunNamed = await connection.host.do(ac.RunAutomation(automation=state.id), caller)
     except Conflict as error:
         if error.field == "id":
             raise BadRequest("This 'requestId' was used for another automation.", field="requestId") from error

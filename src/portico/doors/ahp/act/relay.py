@@ -12,7 +12,7 @@ from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
-from portico.kernel import commands as c
+from portico.features.client_servers.commands import AskServer, ServerOperation, ServerReply
 from portico.kernel.customization import server_at, server_channel
 from portico.kernel.errors import NotFound
 from portico.kernel.state import SessionState
@@ -51,7 +51,7 @@ def now(connection: "EditorClient", state: SessionState) -> list[Outgoing]:
     return [Outgoing("customizationsChanged", {"customizations": shown})] if shown is not before else []
 
 
-def _asking(operation: c.ServerOperation) -> Callable[["EditorClient", Json], Awaitable[Json]]:
+def _asking(operation: ServerOperation) -> Callable[["EditorClient", Json], Awaitable[Json]]:
     async def ask(connection: "EditorClient", params: Json) -> Json:
         if not connection.shows_apps:
             raise WireError(rpc.METHOD_NOT_FOUND, "Say 'capabilities.mcpApps' in 'initialize' first.")
@@ -60,8 +60,8 @@ def _asking(operation: c.ServerOperation) -> Callable[["EditorClient", Json], Aw
         if found is None or connection.view.find(found[0]) is None:
             raise NotFound("channel", channel)
         asked = {key: value for key, value in params.items() if key != "channel"}
-        command = c.AskServer(session=found[0], server=found[1], operation=operation, params=asked)
-        reply: c.ServerReply = await connection.do(command)
+        command = AskServer(session=found[0], server=found[1], operation=operation, params=asked)
+        reply: ServerReply = await connection.do(command)
         if reply.error is not None:
             raise WireError(_code(reply.error), str(reply.error.get("message", "refused")), reply.error.get("data"))
         return reply.result or {}
@@ -75,6 +75,5 @@ def _code(error: Json) -> int:
 
 
 COMMANDS = {
-    operation: Method(_asking(operation), c.AskServer, beside=True, seed=False)
-    for operation in get_args(c.ServerOperation)
+    operation: Method(_asking(operation), AskServer, beside=True, seed=False) for operation in get_args(ServerOperation)
 }

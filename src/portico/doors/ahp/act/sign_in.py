@@ -13,7 +13,7 @@ from portico.doors.ahp.view import snapshots
 from portico.doors.ahp.wire import rpc, uri
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
-from portico.kernel import commands as c
+from portico.features.readiness.commands import SignIn
 from portico.kernel.agent import AgentInfo, Authenticates, Resource
 from portico.kernel.errors import BadRequest
 
@@ -29,7 +29,7 @@ async def authenticate(connection: "EditorClient", params: Json) -> Json:
     seconds = params.get("expiresIn")
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0):
         raise BadRequest("'expiresIn' is a number of seconds.", field="expiresIn")
-    await connection.do(c.SignIn(resource=resource, token=token, seconds=seconds))
+    await connection.do(SignIn(resource=resource, token=token, seconds=seconds))
     await connection.broker.describe_agents()
     return {}
 

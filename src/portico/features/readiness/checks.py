@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portico.kernel import limits
-from portico.kernel.agent import Agent, AgentInfo, Check, Checks
+from portico import limits
+from portico.features.readiness.descriptions import Descriptions
+from portico.kernel.agent import Agent, AgentInfo, AgentReadiness, Check, Checks
 from portico.kernel.errors import AgentUnavailable
 
 if TYPE_CHECKING:
@@ -22,11 +23,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger("portico.host")
 
 
-class Readiness:
+class AgentChecks(AgentReadiness):
     def __init__(self, host: "Host") -> None:
+        super().__init__(host.agents)
         self._host = host
+        self._descriptions = Descriptions(host)
         self._found: dict[str, tuple[float, Check]] = {}
         self._checking: dict[str, asyncio.Task[Check]] = {}
+
+    async def described(self, agent: Agent) -> AgentInfo:
+        return self._shown(await self._descriptions.of(agent))
+
+    async def describe(self) -> list[AgentInfo]:
+        return [self._shown(info) for info in await self._descriptions.all()]
+
+    async def settle(self, seconds: float) -> bool:
+        return await self._descriptions.settle(seconds)
 
     async def check(self, ident: str) -> Check:
         """Concurrent callers share one check: each starts a process."""
@@ -43,7 +55,7 @@ class Readiness:
             self._found[ident] = time.monotonic(), found
         return found
 
-    def show(self, info: AgentInfo) -> AgentInfo:
+    def _shown(self, info: AgentInfo) -> AgentInfo:
         """With what a recent check found missing."""
         checked_at, found = self._found.get(info.id, (0.0, None))
         old = time.monotonic() - checked_at > limits.AGENT_FACT_SECONDS

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.agent import Agent, AgentInfo
 
 if TYPE_CHECKING:

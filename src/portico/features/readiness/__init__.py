@@ -1,0 +1,1 @@
+"""Which agents are ready: their descriptions, checks that start them, the default agent, and their logins."""
