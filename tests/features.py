@@ -16,5 +16,9 @@ def feature(host: HostServices, kind: type[F]) -> F:
 
 def host_of(session: Session) -> Host:
     """Return the whole host of a session, which sees only a part of it (`HostServices`)."""
-    assert isinstance(session.host, Host)
-    return session.host
+    return whole(session.host)
+
+
+def whole(host: HostServices) -> Host:
+    assert isinstance(host, Host)
+    return host

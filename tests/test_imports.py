@@ -51,6 +51,7 @@ ROOMS: dict[str, set[str]] = {
     "client": {
         "client",
         "command_shapes",
+        "features.approvals.commands",
         "features.automations.commands",
         "features.automations.events",
         "features.changes.commands",

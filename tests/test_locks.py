@@ -19,6 +19,7 @@ from portico.features.budgets.budgets import Budgets
 from portico.features.budgets.commands import AnswerBudget
 from portico.features.budgets.question import AskedBudget, BudgetQuestion
 from portico.features.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
+from portico.features.chats.commands import MoveChat
 from portico.features.client_servers.commands import AskServer, ClientServer, SetServers
 from portico.features.configuration.commands import ConnectModel, SetSetting
 from portico.features.configuration.feature import Configuration
@@ -276,11 +277,11 @@ async def _delete_session(world: World) -> Pair:
     return twice(c.DeleteSession(session=session))
 
 
-@case(c.MoveChat)
+@case(MoveChat)
 async def _move_chat(world: World) -> Pair:
     first, second = await world.session(), await world.session()
     chat = await world.session(parent=first)
-    return c.MoveChat(session=chat, to=second), c.MoveChat(session=chat)
+    return MoveChat(session=chat, to=second), MoveChat(session=chat)
 
 
 @case(c.CancelTurn)
@@ -746,7 +747,7 @@ class Left:
         self.values = {place: data for place, data in values.items() if not place[0].startswith("task/")}
 
 
-REFUSED = {c.MoveChat: "conflict", CloseTerminal: "conflict"}
+REFUSED = {MoveChat: "conflict", CloseTerminal: "conflict"}
 """Commands that do not wait for another one about the same thing: the second is refused, and changes nothing."""
 JOINED = {c.CancelTurn}
 """Commands whose second caller waits for what the first one has begun, and is answered like it."""

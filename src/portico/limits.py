@@ -19,6 +19,10 @@ AGENT_PROCESSES = 20
 """Agent processes at once: with the 200 MB that most of them take, 4 GB."""
 LOGINS = 50
 """Logins of one person at once: all their browsers; the oldest goes first."""
+GRANT_SECONDS_MAX = 365 * 86_400.0
+"""A year: what was allowed before that is forgotten by everybody."""
+SHARES = 100
+"""People that one session is shared with by name: more is everybody."""
 TOKENS = 50
 """Valid tokens of one person: each is compared with every request; a script that makes more has a mistake."""
 TERMINAL_BYTES = 8 * MIB

@@ -16,6 +16,7 @@ from portico.kernel.session import Session
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import calls, fake_agent, steps, waiting_approval
 from tests.features import feature, host_of
+from tests.grants import add_grant
 
 Json = dict[str, Any]
 ENVIRONMENTS: list[Json] = [
@@ -186,8 +187,14 @@ async def test_a_remembered_approval_covers_no_unknown_field(
         return waited
 
     if pattern:
-        await host_of(session).grants.add(
-            agent=session.state.agent, tool="*", allow=True, by="test", session=session.id, pattern="*"
+        await add_grant(
+            host_of(session),
+            agent=session.state.agent,
+            tool="*",
+            allow=True,
+            by="test",
+            session=session.id,
+            pattern="*",
         )
     else:
         assert await asked(first, "allow-session")

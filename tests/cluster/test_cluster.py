@@ -9,6 +9,7 @@ import pytest
 
 from portico.cluster.host_tables import SCHEDULER
 from portico.cluster.postgres.opening import OWNED
+from portico.features.approvals.commands import AddGrant, RevokeGrant
 from portico.features.board.activity import waiting_of
 from portico.kernel import commands as c
 from portico.kernel.errors import Conflict, Forbidden, NotFound, PlaceAway, PorticoError, Unreachable
@@ -136,11 +137,11 @@ async def test_grants_of_two_hosts_in_one_moment(nodes: Nodes) -> None:
     a, b = await nodes("a"), await nodes("b")
     session = await a.host.start(by="test", agent="play")
     await found(b, session.id)
-    add = c.AddGrant(agent="play", tool="shell", allow=True, session=session.id)
+    add = AddGrant(agent="play", tool="shell", allow=True, session=session.id)
     old = await b.host.do(add, ADA)
     await eventually(lambda: old.id in a.host.grants)
     kept, _, more = await asyncio.gather(
-        a.host.do(add, ADA), a.host.do(c.RevokeGrant(grant=old.id), ADA), b.host.do(add, ADA)
+        a.host.do(add, ADA), a.host.do(RevokeGrant(grant=old.id), ADA), b.host.do(add, ADA)
     )
     assert len({old.id, kept.id, more.id}) == 3
     every = (a, b, await nodes("third"))
@@ -152,7 +153,7 @@ async def test_a_deletion_and_a_grant_hold_everywhere(nodes: Nodes) -> None:
     session = await a.host.start(by="test", agent="play")
     await found(b, session.id)
     await found(third, session.id)
-    grant = await b.host.do(c.AddGrant(agent="play", tool="shell", allow=True, session=session.id), ADA)
+    grant = await b.host.do(AddGrant(agent="play", tool="shell", allow=True, session=session.id), ADA)
     async with asyncio.timeout(30):
         while grant.id not in third.host.grants or grant.id not in a.host.grants:
             await third.log._change()

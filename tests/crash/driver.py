@@ -23,6 +23,7 @@ from portico.kernel.log.sqlite import SqliteLog
 from portico.kernel.session import Session
 from portico.kernel.state import CallPart, QuestionPart, SessionState
 from portico.server.compose import build_host
+from tests.grants import add_grant, revoke_grant
 from tests.host.commands import reorder
 
 RULES = """
@@ -134,12 +135,12 @@ class Load:
             await self.session.queue.release(by="driver")
 
     async def grant(self) -> None:
-        grant = await self.host.grants.add(
-            agent="scripted", tool=self.fresh(), allow=True, by="driver", project="/none"
+        grant = await add_grant(
+            self.host, agent="scripted", tool=self.fresh(), allow=True, by="driver", project="/none"
         )
         acknowledge("granted", self.session.id, grant.id)
         if self.rng.random() < 0.8:
-            await self.host.grants.revoke(grant.id, by="driver")
+            await revoke_grant(self.host, grant.id, by="driver")
             acknowledge("revoked", self.session.id, grant.id)
 
     async def cancel(self) -> None:

@@ -23,6 +23,7 @@ from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import feature, host_of
+from tests.grants import add_grant
 
 # -- what always asks, wrapped up ----------------------------------------------------------------------------------
 
@@ -226,8 +227,14 @@ Grantor = Callable[[Session], Any]
 
 
 async def _grant(session: Session, tool: str = "shell", pattern: str = "*") -> None:
-    await host_of(session).grants.add(
-        agent=session.state.agent, tool=tool, allow=True, by="ada", session=session.id, pattern=pattern
+    await add_grant(
+        host_of(session),
+        agent=session.state.agent,
+        tool=tool,
+        allow=True,
+        by="ada",
+        session=session.id,
+        pattern=pattern,
     )
 
 

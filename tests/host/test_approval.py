@@ -20,6 +20,7 @@ from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import feature
+from tests.grants import add_grant, revoke_grant
 from tests.host.plays import allowed
 
 
@@ -277,7 +278,7 @@ async def test_a_grant_that_has_ended_stays_ended_when_the_clock_goes_back(
 ) -> None:
     host = await open_host(PlayAgent(allowed), clock=clock)
     session = await host.start(by="test", cwd="/")
-    await host.grants.add(agent="play", tool="shell", allow=True, by="ada", session=session.id)
+    await add_grant(host, agent="play", tool="shell", allow=True, by="ada", session=session.id)
     clock.advance(limits.GRANT_SECONDS)
     await ask(host, session)
     await session.cancel(by="test")
@@ -299,7 +300,7 @@ async def test_a_yes_to_all_edits_is_none_to_hooks_and_secrets(open_host: HostOp
 
     host = await open_host(PlayAgent(edit))
     session = await host.start(by="test", cwd="/")
-    await host.grants.add(agent=session.state.agent, tool="edit", allow=True, by="ada", session=session.id)
+    await add_grant(host, agent=session.state.agent, tool="edit", allow=True, by="ada", session=session.id)
     await session.send(Message("src/a.py"), by="test")
     assert await said(session) == "policy"
     for path in (".git/hooks/pre-commit", "sub/.env", "uv.lock"):
@@ -311,9 +312,9 @@ async def test_a_yes_to_all_edits_is_none_to_hooks_and_secrets(open_host: HostOp
 
 async def test_grants_survive_a_restart_and_can_be_revoked(open_host: HostOpener) -> None:
     host = await open_host(PlayAgent(allowed))
-    await host.grants.add(agent="play", tool="shell", allow=True, by="ada", project="/")
-    gone = await host.grants.add(agent="play", tool="*", allow=False, by="ada", project="/")
-    await host.grants.revoke(gone.id, by="ada")
+    await add_grant(host, agent="play", tool="shell", allow=True, by="ada", project="/")
+    gone = await add_grant(host, agent="play", tool="*", allow=False, by="ada", project="/")
+    await revoke_grant(host, gone.id, by="ada")
     before = dict(host.grants)
 
     host = await open_host(PlayAgent(allowed))
@@ -322,14 +323,14 @@ async def test_grants_survive_a_restart_and_can_be_revoked(open_host: HostOpener
     await session.send(Message("go"), by="test")
     assert await said(session) == "yes: policy"
     with pytest.raises(NotFound):
-        await host.grants.revoke(gone.id, by="ada")
+        await revoke_grant(host, gone.id, by="ada")
 
 
 async def test_deny_beats_allow(open_host: HostOpener) -> None:
     host = await open_host(PlayAgent(allowed))
     session = await host.start(by="test", cwd="/", config={"approvals": "allow"})
-    await host.grants.add(agent="play", tool="shell", allow=True, by="ada", session=session.id)
-    await host.grants.add(agent="play", tool="*", allow=False, by="bob", project="/", pattern="ma*")
+    await add_grant(host, agent="play", tool="shell", allow=True, by="ada", session=session.id)
+    await add_grant(host, agent="play", tool="*", allow=False, by="bob", project="/", pattern="ma*")
     await session.send(Message("go"), by="test")
     assert (await said(session)).startswith("no: policy: grant")
 
@@ -338,7 +339,7 @@ async def test_what_the_settings_refuse_no_grant_allows(open_host: HostOpener) -
     host = await open_host(PlayAgent(allowed))
     feature(host, ApprovalRules).policy.settings = Rules("setting", refused=("make",))
     session = await host.start(by="test", cwd="/")
-    await host.grants.add(agent="play", tool="*", allow=True, by="ada", session=session.id)
+    await add_grant(host, agent="play", tool="*", allow=True, by="ada", session=session.id)
     await session.send(Message("go"), by="test")
     assert await said(session) == "no: policy: setting 'make' refuses the command"
 
@@ -363,7 +364,7 @@ async def test_the_pattern_of_a_grant_is_for_the_path_of_an_edit(open_host: Host
         turn.text(f"{decision.allowed} {decision.by}")
 
     host = await open_host(PlayAgent(play))
-    await host.grants.add(agent="play", tool="edit", allow=True, by="ada", project="/", pattern="/src/*")
+    await add_grant(host, agent="play", tool="edit", allow=True, by="ada", project="/", pattern="/src/*")
     session = await host.start(by="test", cwd="/")
     await session.send(Message("/src/main.py"), by="test")
     assert await said(session) == "True policy"
@@ -377,7 +378,7 @@ async def test_a_grant_for_a_project_is_for_that_folder_alone(open_host: HostOpe
     folder = {"inside": tmp_path / "app/inside", "beside-evil": tmp_path / "app-evil"}[cwd]
     folder.mkdir(parents=True)
     host = await open_host(PlayAgent(allowed))
-    await host.grants.add(agent="play", tool="*", allow=True, by="ada", project=str(tmp_path / "app"))
+    await add_grant(host, agent="play", tool="*", allow=True, by="ada", project=str(tmp_path / "app"))
     await ask(host, await host.start(by="test", cwd=str(folder)))
 
 
@@ -393,7 +394,7 @@ async def test_a_grant_for_a_project_is_for_that_folder_alone(open_host: HostOpe
 )
 async def test_a_grant_for_something_else_does_not_count(open_host: HostOpener, grant: dict[str, str]) -> None:
     host = await open_host(PlayAgent(allowed), PlayAgent(allowed, "other"))
-    await host.grants.add(**{"tool": "shell", **grant}, allow=True, by="ada")
+    await add_grant(host, **{"tool": "shell", **grant}, allow=True, by="ada")
     await ask(host)
 
 
@@ -408,7 +409,7 @@ async def test_a_grant_for_something_else_does_not_count(open_host: HostOpener, 
 async def test_a_wrong_grant(open_host: HostOpener, grant: dict[str, str]) -> None:
     host = await open_host(PlayAgent(allowed))
     with pytest.raises(PorticoError):
-        await host.grants.add(**grant, tool="shell", allow=True, by="ada")
+        await add_grant(host, **grant, tool="shell", allow=True, by="ada")
     assert host.grants == {}
 
 
@@ -416,7 +417,7 @@ async def test_grants_at_once_are_all_kept_under_their_own_names(open_host: Host
     """Two at once got the same name, and the later one forgot the earlier."""
     host = await open_host(PlayAgent(allowed))
     made = await asyncio.gather(
-        *(host.grants.add(agent="play", tool=str(i), allow=True, by="ada", project="/") for i in range(10)),
+        *(add_grant(host, agent="play", tool=str(i), allow=True, by="ada", project="/") for i in range(10)),
     )
     assert set(host.grants) == {grant.id for grant in made}
     assert len(host.grants) == 10
@@ -431,7 +432,7 @@ async def test_over_the_bound_of_grants_the_approval_stays_open(
     monkeypatch.setattr(limits, "GRANTS", 1)
     host = await open_host(PlayAgent(allowed))
     session, approval = await ask(host)
-    await host.grants.add(agent="play", tool="read", allow=True, by="ada", project="/")
+    await add_grant(host, agent="play", tool="read", allow=True, by="ada", project="/")
     with pytest.raises(RateLimited):
         await session.approvals.answer(approval.id, option="allow-session", by="ada")
     assert await answers(session) == []
@@ -467,8 +468,8 @@ async def test_grants_of_the_version_before_are_kept_and_can_be_revoked(open_hos
     await host.log.flush()
     host = await open_host()
     assert dict(host.grants) == old
-    await host.grants.revoke("grant-3", by="ada")
-    new = await host.grants.add(agent="scripted", tool="*", allow=True, by="ada", project="/")
+    await revoke_grant(host, "grant-3", by="ada")
+    new = await add_grant(host, agent="scripted", tool="*", allow=True, by="ada", project="/")
     host = await open_host()
     assert set(host.grants) == {"grant-7", new.id}
     assert await host.log.get_kv(HOST, "grants") is None

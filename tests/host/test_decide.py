@@ -6,6 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico import limits as all_limits
+from portico.features.approvals.commands import AddGrant, ConfigureHost, RevokeGrant
+from portico.features.people.commands import ShareSession, UnshareSession
 from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel import limits
@@ -123,8 +126,8 @@ def shared(command: c.Command, state: HostState = HOST, caller: c.Caller = ADA) 
     return outcome
 
 
-def add(**given: Any) -> c.AddGrant:
-    return c.AddGrant(**{"agent": "play", "tool": "shell", "allow": True, "project": "/", **given})
+def add(**given: Any) -> AddGrant:
+    return AddGrant(**{"agent": "play", "tool": "shell", "allow": True, "project": "/", **given})
 
 
 def full(expires: int) -> HostState:
@@ -145,11 +148,11 @@ def test_a_grant_has_an_end() -> None:
         (add(session="s"), HOST, BadRequest),
         (add(agent="nobody"), HOST, NotFound),
         (add(seconds=0), HOST, BadRequest),
-        (add(seconds=limits.GRANT_SECONDS_MAX + 1), HOST, BadRequest),
+        (add(seconds=all_limits.GRANT_SECONDS_MAX + 1), HOST, BadRequest),
         (add(), full(expires=1_001), RateLimited),
         (add(), full(expires=1_000), None),
-        (c.RevokeGrant(grant="grant-1"), HOST, NotFound),
-        (c.RevokeGrant(grant="1"), full(expires=1), None),
+        (RevokeGrant(grant="grant-1"), HOST, NotFound),
+        (RevokeGrant(grant="1"), full(expires=1), None),
     ],
 )
 def test_grants(command: c.Command, state: HostState, error: type[PorticoError] | None) -> None:
@@ -164,7 +167,7 @@ def test_grants(command: c.Command, state: HostState, error: type[PorticoError] 
     st.dictionaries(st.sampled_from("ab"), st.integers(0, 1)), st.dictionaries(st.sampled_from("ab"), st.integers(0, 1))
 )
 def test_settings_are_written_down_when_they_are_news(before: dict[str, int], values: dict[str, int]) -> None:
-    decision = shared(c.ConfigureHost(values=values), HostState(settings=before))
+    decision = shared(ConfigureHost(values=values), HostState(settings=before))
     news = {**before, **values} != before
     assert (decision.answer, len(decision.host_events)) == (news, int(news))
 
@@ -175,7 +178,7 @@ def test_rules_of_approval_need_the_scope(key: str, replace: bool) -> None:
     driver = c.Caller("token-2", "bob", frozenset({"read", "drive"}))
     before = HostState(settings={} if not replace else {key: True})
     with pytest.raises(Forbidden):
-        shared(c.ConfigureHost(values={} if replace else {key: True}, replace=replace), before, driver)
+        shared(ConfigureHost(values={} if replace else {key: True}, replace=replace), before, driver)
 
 
 # -- what comes after a turn -----------------------------------------------------------------------------------
@@ -352,8 +355,8 @@ def test_settings_that_replace_all_others_leave_the_tight_ones_to_those_who_may_
 def test_sharing_is_audited_in_the_same_commit() -> None:
     state = apply(SessionState("s"), e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"))
     for command in (
-        c.ShareSession(session="s", person="bob", rights=["read"]),
-        c.UnshareSession(session="s", person="bob"),
+        ShareSession(session="s", person="bob", rights=["read"]),
+        UnshareSession(session="s", person="bob"),
     ):
         decided = decide(state, command, context())
         assert [event.action for event in decided.host_events if isinstance(event, e.Audited)] == ["session.shared"]

@@ -15,6 +15,7 @@ from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import host_of
+from tests.grants import add_grant
 from tests.host.plays import allowed, hang
 
 
@@ -48,7 +49,7 @@ async def test_running_turns_fail_and_the_host_goes_on(open_host: HostOpener) ->
     for attempt in (
         session.rename("x", by="ada"),
         host.start(by="ada", cwd="/"),
-        host.grants.add(agent="play", tool="*", allow=True, by="ada", project="/"),
+        add_grant(host, agent="play", tool="*", allow=True, by="ada", project="/"),
         host.audit("x", "ada"),
     ):
         with pytest.raises(LogUnavailable):

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from portico.features.approvals.commands import AddGrant
 from portico.features.configuration.commands import ConnectModel, SetSetting
 from portico.features.pairing.commands import PairDevice
 from portico.features.people.commands import (
@@ -177,7 +178,7 @@ async def test_what_has_no_shape_of_its_own_is_answered_as_it_is_now(host: Host,
     host.workspaces = [tmp_path]
     opened = await host.do(OpenTerminal(title="mine"), ADA.asking("t"))
     assert await host.do(OpenTerminal(title="mine"), ADA.asking("t")) is opened
-    grant = c.AddGrant(agent="demo", tool="shell", allow=True, project=str(tmp_path))
+    grant = AddGrant(agent="demo", tool="shell", allow=True, project=str(tmp_path))
     assert await host.do(grant, ADA.asking("g")) == await host.do(grant, ADA.asking("g"))
     assert (len(feature(host, Terminals).list()), len(host.grants)) == (1, 1)
 

@@ -15,6 +15,7 @@ from portico.features.notices import commands, push
 from portico.features.notices.commands import SubscribePush, UnsubscribePush
 from portico.features.notices.notices import Notices
 from portico.features.notices.push import PushTarget
+from portico.features.people.commands import ShareSession
 from portico.features.people.identity import new_login, new_token, remove_person, revoke_token
 from portico.features.people.people import add_person
 from portico.kernel import commands as c
@@ -270,7 +271,7 @@ async def test_a_person_hears_of_what_they_may_see(
         started = await desk.host.do(c.StartSession(agent="play", cwd=str(tmp_path)), person)
         ids[started.id] = name
         if name == "shared":
-            await desk.host.do(c.ShareSession(session=started.id, person="ada", rights=["read"]), person)
+            await desk.host.do(ShareSession(session=started.id, person="ada", rights=["read"]), person)
         await desk.turn(await desk.host.get(started.id))
     await at.until(lambda: len(at.got) == 1 + len(told))
     assert sorted(ids[each["tag"]] for each in at.got[1:]) == told
@@ -289,7 +290,7 @@ async def test_a_person_sees_no_notice_to_another_one(desk: Desk, at: PushServic
     for name in ("all", "his"):
         await desk.host.do(commands.TestNotice(target=name), ME)
     started = await desk.host.do(c.StartSession(agent="play", cwd=str(tmp_path)), bob)
-    await desk.host.do(c.ShareSession(session=started.id, person="ada", rights=["read"]), bob)
+    await desk.host.do(ShareSession(session=started.id, person="ada", rights=["read"]), bob)
     await desk.turn(await desk.host.get(started.id))
     await desk.attempts(8)
     scopes = frozenset({"read", "admin"} if reader == "admin" else {"read"})

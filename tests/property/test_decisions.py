@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
+from portico.features.people.commands import ShareSession, UnshareSession
 from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel.closing import closing
@@ -252,12 +253,12 @@ class Decisions(RuleBasedStateMachine):
 
     @rule(person=st.sampled_from(["bob", "*"]), rights=st.lists(st.sampled_from(["read", "drive"]), max_size=2))
     def share_and_unshare(self, person: str, rights: Any) -> None:
-        done = self.do(c.ShareSession(session=S, person=person, rights=rights))
+        done = self.do(ShareSession(session=S, person=person, rights=rights))
         if rights:
             assert self.state.shares[person] == list(dict.fromkeys(rights))
         else:
             assert isinstance(done, BadRequest)
-            self.do(c.UnshareSession(session=S, person=person))
+            self.do(UnshareSession(session=S, person=person))
             assert person not in self.state.shares
 
     @rule(client=st.sampled_from(["editor", "page"]), stays=st.booleans())

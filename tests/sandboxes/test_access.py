@@ -21,6 +21,7 @@ from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import feature
+from tests.grants import revoke_grant
 from tests.sandbox.outside import Names, listener, site, speak
 
 
@@ -154,7 +155,7 @@ async def test_a_grant_is_listed_and_revoked_like_every_other(tmp_path: Path, op
         await desk.said()
         grant = next(iter(desk.host.grants.live().values()))
         assert (grant.tool, grant.project, grant.covers) == ("network", str(tmp_path), [f"host:docs.test:{echo.port}"])
-        await desk.host.grants.revoke(grant.id, by="person:ada")
+        await revoke_grant(desk.host, grant.id, by="person:ada")
         assert desk.access.granted(desk.session) == SandboxGrants()
         await desk.send("docs.test")
         await desk.answer("deny")
@@ -246,7 +247,7 @@ async def test_a_revoked_path_restarts_the_agent(tmp_path: Path, open_host: Host
     await desk.answer("allow-session")
     await desk.said()
     desk.access.granted(desk.session)
-    await desk.host.grants.revoke(next(iter(desk.host.grants)), by="person:ada")
+    await revoke_grant(desk.host, next(iter(desk.host.grants)), by="person:ada")
     await desk.send("127.0.0.1")
     await desk.said()
     assert len(desk.agent.openings) == 2

@@ -31,13 +31,10 @@ export interface Routes {
   "PATCH /sessions/{id}": { body: ChangeSessionBody; answer: Summary };
   "DELETE /sessions/{id}": { body: undefined; answer: Deleted };
   "GET /sessions/{id}": { body: undefined; answer: SessionState };
-  "POST /sessions/{id}/move": { body: MoveChatBody; answer: Summary };
   "POST /sessions/{id}/close": { body: EmptyBody; answer: Summary };
   "POST /sessions/{id}/reopen": { body: EmptyBody; answer: Summary };
   "POST /sessions/{id}/truncate": { body: TruncateSessionBody; answer: Summary };
   "PUT /sessions/{id}/draft": { body: SetDraftBody; answer: DraftText };
-  "POST /sessions/{id}/share": { body: ShareSessionBody; answer: Summary };
-  "POST /sessions/{id}/unshare": { body: UnshareSessionBody; answer: Summary };
   "POST /sessions/{id}/messages": { body: SendMessageBody; answer: TurnBegun | QueuedAnswer | SteeredAnswer };
   "POST /sessions/{id}/cancel": { body: CancelTurnBody; answer: Summary };
   "POST /sessions/{id}/resume": { body: ResumeTurnBody; answer: TurnBegun };
@@ -56,6 +53,7 @@ export interface Routes {
   "POST /sessions/{id}/commit": { body: CommitChangesBody; answer: Committed };
   "POST /sessions/{id}/discard": { body: DiscardChangesBody; answer: Discarded };
   "POST /sessions/{id}/discard/undo": { body: RestoreChangesBody; answer: undefined };
+  "POST /sessions/{id}/move": { body: MoveChatBody; answer: Summary };
   "PUT /sessions/{id}/pin": { body: PinSessionBody; answer: Summary };
   "PUT /sessions/{id}/agent": { body: ChooseAgentBody; answer: Summary };
   "PUT /sessions/{id}/servers": { body: SetServersBody; answer: Done };
@@ -76,6 +74,8 @@ export interface Routes {
   "GET /push": { body: undefined; answer: PushList };
   "DELETE /push/{push}": { body: undefined; answer: undefined };
   "POST /devices/pair": { body: PairDeviceBody; answer: PairingCode };
+  "POST /sessions/{id}/share": { body: ShareSessionBody; answer: Summary };
+  "POST /sessions/{id}/unshare": { body: UnshareSessionBody; answer: Summary };
   "POST /tokens": { body: AddTokenBody; answer: TokenMade };
   "GET /tokens": { body: undefined; answer: TokenList };
   "DELETE /tokens/{id}": { body: undefined; answer: undefined };

@@ -84,11 +84,6 @@ class Methods:
     async def mark_read(self, session: str, read: bool, *, request: str = "") -> Summary:
         """Mark a session as read or unread."""
 
-    async def move_chat(
-        self, session: str, *, to: str | None = None, after: str | None = None, request: str = ""
-    ) -> Summary:
-        """Move a conversation within its session, into another one, or out of it; only who owns them may."""
-
     async def close_session(self, session: str, *, request: str = "") -> Summary:
         """Release the agent; the history stays."""
 
@@ -114,14 +109,6 @@ class Methods:
 
     async def set_draft(self, session: str, text: str, *, typed: bool = False, request: str = "") -> c.DraftText:
         """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
-
-    async def share_session(
-        self, session: str, person: str, *, rights: list[e.Right] | None = None, request: str = ""
-    ) -> Summary:
-        """Let another person, or everybody, read, drive or (with that scope) approve in a session of one's own."""
-
-    async def unshare_session(self, session: str, person: str, *, request: str = "") -> Summary:
-        """Take back what a person, or everybody, was allowed in a session."""
 
     async def send_message(
         self,
@@ -211,23 +198,6 @@ class Methods:
     ) -> c.Drafted:
         """Keep a draft of an answer."""
 
-    async def add_grant(
-        self,
-        agent: str,
-        tool: str,
-        allow: bool,
-        *,
-        session: str | None = None,
-        project: str | None = None,
-        pattern: str = "*",
-        seconds: float = limits.GRANT_SECONDS,
-        request: str = "",
-    ) -> e.Grant:
-        """Remember an answer in advance."""
-
-    async def revoke_grant(self, grant: str, *, request: str = "") -> c.Done:
-        """Forget a remembered answer."""
-
     async def join_session(
         self,
         session: str,
@@ -270,13 +240,30 @@ class Methods:
     ) -> c.Done:
         """The result of a call that a client has run."""
 
+    async def identify_client(self, client: str, *, request: str = "") -> c.Done:
+        """Take an id for a client; it belongs to the token that used it first."""
+
+    async def add_grant(
+        self,
+        agent: str,
+        tool: str,
+        allow: bool,
+        *,
+        session: str | None = None,
+        project: str | None = None,
+        pattern: str = "*",
+        seconds: float = limits.GRANT_SECONDS,
+        request: str = "",
+    ) -> e.Grant:
+        """Remember an answer in advance."""
+
+    async def revoke_grant(self, grant: str, *, request: str = "") -> c.Done:
+        """Forget a remembered answer."""
+
     async def configure_host(
         self, values: e.Json, *, replace: bool = False, action: e.Json = {}, request: str = ""
     ) -> c.Done:
         """Settings that editors share through the host. What loosens approval needs the scope approve."""
-
-    async def identify_client(self, client: str, *, request: str = "") -> c.Done:
-        """Take an id for a client; it belongs to the token that used it first."""
 
     async def create_automation(
         self,
@@ -335,6 +322,11 @@ class Methods:
 
     async def restore_changes(self, session: str, undo: str, paths: list[str], *, request: str = "") -> c.Done:
         """Take the last discard back."""
+
+    async def move_chat(
+        self, session: str, *, to: str | None = None, after: str | None = None, request: str = ""
+    ) -> Summary:
+        """Move a conversation within its session, into another one, or out of it; only who owns them may."""
 
     async def pin_session(self, session: str, *, pinned: bool = True, request: str = "") -> Summary:
         """Pin a session, so that lists show it first, or unpin it."""
@@ -494,6 +486,14 @@ class Methods:
 
     async def pair_device(self, *, scopes: list[str] | None = None, request: str = "") -> pairing.PairingCode:
         """Create a code that logs in one device within five minutes."""
+
+    async def share_session(
+        self, session: str, person: str, *, rights: list[e.Right] | None = None, request: str = ""
+    ) -> Summary:
+        """Let another person, or everybody, read, drive or (with that scope) approve in a session of one's own."""
+
+    async def unshare_session(self, session: str, person: str, *, request: str = "") -> Summary:
+        """Take back what a person, or everybody, was allowed in a session."""
 
     async def add_token(
         self,

@@ -4,6 +4,7 @@ The table of commands (`portico.kernel.commands.COMMANDS`) is complete after tha
 line build their routes, tools and verbs from it.
 """
 
+from portico.features.approvals import commands as approvals
 from portico.features.automations import commands as automations
 from portico.features.automations import events as automation_events
 from portico.features.budgets import commands as budgets
@@ -29,6 +30,7 @@ from portico.features.terminals import events as terminal_events
 from portico.features.transcripts import commands as transcripts
 
 __all__ = [
+    "approvals",
     "automation_events",
     "automations",
     "budgets",

@@ -253,8 +253,7 @@ class Host:
                 self.logger.exception("the sweep failed; the next one comes in %g seconds", _SWEEP_SECONDS)
 
     async def sweep(self) -> int:
-        """Unload idle sessions, remove expired grants and compact old deltas; return the number of deleted deltas."""
-        await self.grants.expire()
+        """Sweep the components, unload idle sessions and compact old deltas; return the number of deleted deltas."""
         for part in self.parts:
             try:
                 await part.sweep()

@@ -47,8 +47,6 @@ MESSAGE_BYTES = 4 * MIB
 """One message with its attachments; larger things are files in the workspace."""
 QUEUE_LENGTH = 100
 """Messages waiting in one session: more is a script gone wild."""
-SHARES = 100
-"""People that one session is shared with by name: more is everybody."""
 FOLDERS = 32
 """Folders of one session beside its own: every file operation of its clients looks through all of them."""
 TURN_BYTES = 32 * MIB
@@ -83,8 +81,6 @@ CALLERS = 10_000
 """Tokens whose rate is remembered; one that was forgotten begins with a full burst."""
 CLIENT_ID_CHARS = 200
 """A UUID with a name before it fits several times."""
-GRANT_SECONDS_MAX = 365 * 86_400.0
-"""A year: what was allowed before that is forgotten by everybody."""
 GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0

@@ -31,7 +31,6 @@ _AUDIT_AGAIN_MS = 3_600_000
 """Continued access of an admin to a session of another person is audited once an hour."""
 _REMEMBERED = 10_000
 """Cache size: deleted sessions, tasks, and accesses of admins."""
-_OWNERS_ALONE = (c.DeleteSession, c.MoveChat, c.ShareSession, c.UnshareSession)
 _RIGHTS: dict[str, Right] = {"read": "read", "approve": "approve"}
 
 
@@ -159,7 +158,7 @@ class Ownership:
         """Called before every command of a person."""
         if command.shared_by_all:
             caller.require_all(c.EVERYBODYS[command.shared_by_all])
-        right = None if isinstance(command, _OWNERS_ALONE) else _RIGHTS.get(command.scope, "drive")
+        right = None if command.owner_only else _RIGHTS.get(command.scope, "drive")
         self._check_subject(command.about, command.subject, caller, right)
         for session in _also_named(command):
             self.check_session(caller, session, right)
@@ -205,12 +204,9 @@ class Ownership:
 
 def _also_named(command: c.Command) -> list[str]:
     """Sessions that a command names besides what it is about."""
-    found: list[str | None] = []
-    match command:
-        case c.StartSession(parent=parent, origin=origin):
-            found = [parent, origin.session if origin is not None else None]
-        case c.MoveChat(to=to):
-            found = [to]
-        case _ if command.about != "session":
-            found = [getattr(command, "session", None)]
+    found: list[str | None] = [getattr(command, name) for name in command.names]
+    if isinstance(command, c.StartSession) and command.origin is not None:
+        found.append(command.origin.session)
+    if command.about != "session":
+        found.append(getattr(command, "session", None))
     return [each for each in found if each is not None]

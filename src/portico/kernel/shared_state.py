@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel.decide.decision import HostState
-from portico.kernel.decide.host import SETTINGS
-from portico.kernel.errors import NotFound, PorticoError
+from portico.kernel.errors import PorticoError
 from portico.kernel.events import HOST, Grant, Json, number_of
 from portico.kernel.log.notes import KeyValue
 
@@ -23,10 +21,12 @@ if TYPE_CHECKING:
     from portico.kernel.host import Host
 
 GRANTS = "grants"
+SETTINGS = "ahp.root"
+"""Under which the settings that editors push are stored: the name of the first protocol that had them."""
 
 
 class Grants(dict[str, Grant]):
-    """The grants by id. `add` and `revoke` send the commands."""
+    """The grants by id."""
 
     def __init__(self, host: "Host") -> None:
         super().__init__()
@@ -41,30 +41,6 @@ class Grants(dict[str, Grant]):
     def live(self) -> dict[str, Grant]:
         now = self.now()
         return {ident: grant for ident, grant in self.items() if grant.expires > now}
-
-    async def add(
-        self,
-        *,
-        agent: str,
-        tool: str,
-        allow: bool,
-        by: str,
-        session: str | None = None,
-        project: str | None = None,
-        pattern: str = "*",
-    ) -> Grant:
-        command = c.AddGrant(agent=agent, tool=tool, allow=allow, session=session, project=project, pattern=pattern)
-        grant: Grant = await self._host.do(command, c.Caller.inside(by))
-        return grant
-
-    async def revoke(self, ident: str, *, by: str) -> None:
-        await self._host.do(c.RevokeGrant(grant=ident), c.Caller.inside(by))
-
-    async def expire(self) -> None:
-        """Delete expired grants permanently: a restart with a clock that was set back does not restore them."""
-        for ident in set(self) - set(self.live()):
-            with contextlib.suppress(NotFound):
-                await self.revoke(ident, by="expired")
 
 
 class SharedState:

@@ -12,6 +12,7 @@ from portico.kernel.events import Audited, ToolSpec
 from portico.kernel.tool import ToolResult
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
 from tests.features import feature
+from tests.grants import add_grant
 from tests.host.commands import join
 from tests.workspace.living import gone, pids_in
 
@@ -83,8 +84,8 @@ async def test_an_allowing_rule_is_enough_where_people_are_asked(desk: Desk) -> 
 
 async def test_a_deny_grant_beats_the_setting(desk: Desk) -> None:
     desk.settings('[agent]\nrequire_approval = "none"\n[agents.loop]\nprotocol = "text"\n')
-    await desk.host.grants.add(
-        agent="loop", tool="runCommand", allow=False, by="test", project=str(desk.project), pattern="rm *"
+    await add_grant(
+        desk.host, agent="loop", tool="runCommand", allow=False, by="test", project=str(desk.project), pattern="rm *"
     )
     (desk.project / "a").write_text("x")
     desk.says(acts({"tool": "runCommand", "command": "rm a"}), ends())

@@ -14,19 +14,26 @@ that allows a call: rules, grants, a session's `approvals = allow`, an editor's 
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from portico.features.approvals import commandline, shell_syntax
+from portico.features.approvals import (
+    commandline,
+    grants,  # noqa: F401  # sets the rules of its commands
+    shell_syntax,
+)
+from portico.features.approvals.commands import AddGrant, ConfigureHost, RevokeGrant
 from portico.features.approvals.coverage import coverage, covered, programs, subcommands, widened
 from portico.features.approvals.regex_timeout import RegexTimeout, regex_timeout
 from portico.kernel.action import Action
 from portico.kernel.approval import Request, Ruling
+from portico.kernel.commands import Caller
 from portico.kernel.component import Judge
+from portico.kernel.errors import NotFound
 from portico.kernel.events import Breadth, Json
 from portico.kernel.feature import Feature
 from portico.kernel.folders import below
@@ -461,9 +468,10 @@ def _said(sources: list[Rules], words: list[str], strict: bool, at_top: bool) ->
 
 
 class ApprovalRules(Feature):
-    """Gives the host its `Judge`, with the rules of the settings."""
+    """Gives the host its `Judge`, with the rules of the settings, and takes the commands about remembered answers."""
 
     name = "approvals"
+    commands = (AddGrant, RevokeGrant, ConfigureHost)
     settings = ApprovalSettings
 
     def __init__(self, host: "Host") -> None:
@@ -472,3 +480,9 @@ class ApprovalRules(Feature):
 
     def configure(self, settings: ApprovalSettings) -> None:
         self.policy.settings = settings_rules(settings)
+
+    async def sweep(self) -> None:
+        """Delete expired grants permanently: a restart with a clock that was set back does not restore them."""
+        for ident in set(self.host.grants) - set(self.host.grants.live()):
+            with suppress(NotFound):
+                await self.host.do(RevokeGrant(grant=ident), Caller.inside("expired"))

@@ -1,7 +1,23 @@
-"""The commands that pin a session and choose its agent."""
+"""The commands that move a conversation, pin a session and choose its agent."""
 
-from portico.kernel.commands import AboutSession, Http, register
+from portico.kernel.commands import AboutSession, Http, NoLock, register
 from portico.kernel.events import Event, register_events
+
+
+class MoveChat(AboutSession, frozen=True, tag="chat.move"):
+    """Move a conversation within its session, into another one, or out of it; only who owns them may."""
+
+    scope = "drive"
+    owner_only = True
+    lock = NoLock("Its handler locks all sessions that it changes, in the order of their ids.")
+    http = Http("POST", "/v1/sessions/{id}/move")
+    errors = ("not_found", "conflict")
+    names = ("to",)
+
+    to: str | None = None
+    """The session that it belongs to from now on, with all below it. None: it becomes a separate session."""
+    after: str | None = None
+    """The conversation there behind which lists show it; it comes first, when none is named."""
 
 
 class PinSession(AboutSession, frozen=True, tag="session.pin"):
@@ -30,6 +46,5 @@ class SessionPinned(Event, frozen=True, tag="session.pinned"):
     by: str
 
 
-register(PinSession)
-register(ChooseAgent)
+register(MoveChat, PinSession, ChooseAgent)
 register_events(SessionPinned)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from portico.features.chats import agent  # noqa: F401  # sets the columns of `session.agent`
-from portico.features.chats.commands import ChooseAgent, PinSession, SessionPinned
+from portico.features.chats.commands import ChooseAgent, MoveChat, PinSession, SessionPinned
 from portico.features.chats.move import Family, Moving, move, ordered
 from portico.kernel import commands as c
 from portico.kernel.decide.decision import Context, Outcome, set_column
@@ -36,7 +36,7 @@ set_column("decide", pin)
 
 class Chats(Feature):
     name = "chats"
-    commands = (c.MoveChat, PinSession, ChooseAgent)
+    commands = (MoveChat, PinSession, ChooseAgent)
     events = (SessionPinned,)
     slice = ChatsSlice
 
@@ -49,7 +49,7 @@ class Chats(Feature):
         self._host = host
 
     @handle
-    async def _move(self, command: c.MoveChat, caller: c.Caller) -> Summary:
+    async def _move(self, command: MoveChat, caller: c.Caller) -> Summary:
         host = self._host
         chat = await host.get(command.session)
         above = await host.get(chat.summary.parent or chat.id)

@@ -1,10 +1,11 @@
-"""Commands about people and tokens, and the retention of sessions. What they return is here too."""
+"""Commands about people and tokens, sharing, and the retention of sessions. What they return is here too."""
 
 from typing import Literal
 
 from msgspec import Struct
 
-from portico.kernel.commands import Command, Done, Http, register
+from portico.kernel.commands import AboutSession, Command, Done, Http, register
+from portico.kernel.events import Right
 
 
 class TokenMade(Struct):
@@ -182,4 +183,28 @@ class ApplyRetention(Command, frozen=True, tag="retention.apply"):
     dry_run: bool = False
 
 
+class ShareSession(AboutSession, frozen=True, tag="session.share"):
+    """Let another person, or everybody, read, drive or (with that scope) approve in a session of one's own."""
+
+    scope = "drive"
+    owner_only = True
+    http = Http("POST", "/v1/sessions/{id}/share")
+
+    person: str
+    """A name, or `*` for everybody."""
+    rights: list[Right] | None = None
+    """From now on, in place of those from before; each of them includes reading. Absent: only `read`."""
+
+
+class UnshareSession(AboutSession, frozen=True, tag="session.unshare"):
+    """Take back what a person, or everybody, was allowed in a session."""
+
+    scope = "drive"
+    owner_only = True
+    http = Http("POST", "/v1/sessions/{id}/unshare")
+
+    person: str
+
+
+register(ShareSession, UnshareSession)
 register(AddToken, RevokeToken, AddOwnToken, RevokeOwnToken, AddPerson, RemovePerson, ErasePerson, ApplyRetention)

@@ -2,6 +2,7 @@
 
 import time
 
+from portico.features.people import sharing  # noqa: F401  # sets the rules of sharing
 from portico.features.people.commands import (
     AddOwnToken,
     AddPerson,
@@ -13,7 +14,9 @@ from portico.features.people.commands import (
     RetentionDone,
     RevokeOwnToken,
     RevokeToken,
+    ShareSession,
     TokenMade,
+    UnshareSession,
 )
 from portico.features.people.identity import (
     NamedToken,
@@ -50,6 +53,7 @@ class PeopleFeature(Feature):
     commands = (
         *(AddPerson, RemovePerson, ErasePerson),
         *(AddToken, RevokeToken, AddOwnToken, RevokeOwnToken),
+        *(ShareSession, UnshareSession),
     )
     settings = PeopleSettings
 

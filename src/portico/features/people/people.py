@@ -8,6 +8,7 @@ tokens that the person created earlier.
 import contextlib
 import fcntl
 import os
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -17,12 +18,13 @@ from msgspec import Struct
 
 from portico.kernel.commands import SCOPES
 from portico.kernel.errors import AlreadyExists, BadRequest, Forbidden, NotFound
-from portico.kernel.people import HOST_OWNER, check_person
+from portico.kernel.people import HOST_OWNER
 from portico.server.home import Home, stamp, write_private
 from portico.server.settings import Settings
 
 PROXY = "proxy"
 """The issuer of people who were authenticated by a trusted proxy."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}")
 
 
 class Person(Struct, omit_defaults=True):
@@ -120,6 +122,15 @@ def check_scopes(scopes: Iterable[str]) -> list[str]:
     if not wanted:
         raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
     return wanted
+
+
+def check_person(name: str, also: str = "") -> str:
+    if name == also and also:
+        return name
+    if not _NAME.fullmatch(name):
+        words = "A person's name has 1 to 64 small letters, digits, '.', '_', '@', '+' or '-'."
+        raise BadRequest(words, field="person")
+    return name
 
 
 def _checked(name: str) -> str:

@@ -73,18 +73,6 @@ class CompleteCall(AboutSession, frozen=True, tag="call.complete"):
     """A person must approve it before the agent gets it."""
 
 
-class ConfigureHost(Command, frozen=True, tag="host.configure"):
-    """Settings that editors share through the host. What loosens approval needs the scope approve."""
-
-    scope = "drive"
-    lock = "host"
-    gives = Done
-
-    values: Json
-    replace: bool = False
-    action: Json = {}
-
-
 class IdentifyClient(Command, frozen=True, tag="client.identify"):
     """Take an id for a client; it belongs to the token that used it first."""
 

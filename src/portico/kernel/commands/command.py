@@ -76,6 +76,10 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """A fact that holds in any order with others: it needs no lock, and many of them share one append."""
     waits: ClassVar[bool] = False
     """It is answered when the effects of its events are done."""
+    owner_only: ClassVar[bool] = False
+    """Of a session with an owner: a right that shares do not give."""
+    names: ClassVar[tuple[str, ...]] = ()
+    """Fields with the ids of further sessions that it changes or reads; the caller needs the same right in them."""
     shared_by_all: ClassVar[Readable | None] = None
     """What all people of the host share, and only admins change; see `EVERYBODYS`."""
     limited: ClassVar[bool] = False

@@ -1,9 +1,8 @@
-"""Commands of people who are asked: approvals, questions, and what is remembered of their answers."""
+"""Commands of people who are asked: approvals and questions."""
 
-from portico.kernel import limits
-from portico.kernel.commands.answers import Answered, Decided, Done, Drafted
+from portico.kernel.commands.answers import Answered, Decided, Drafted
 from portico.kernel.commands.command import AboutSession, Command, Http
-from portico.kernel.events import Breadth, Grant, Json, QuestionResponse
+from portico.kernel.events import Breadth, Json, QuestionResponse
 
 
 class DeclineSignIn(AboutSession, frozen=True, tag="sign_in.decline"):
@@ -63,33 +62,3 @@ class DraftAnswer(Command, frozen=True, tag="question.draft"):
     question: str
     field: str
     answer: Json | None = None
-
-
-class AddGrant(Command, frozen=True, tag="grant.add"):
-    """Remember an answer in advance."""
-
-    scope = "approve"
-    lock = "host"
-    gives = Grant
-    http = Http("POST", "/v1/grants", 201)
-    errors = ("not_found", "conflict")
-
-    agent: str
-    tool: str
-    allow: bool
-    session: str | None = None
-    project: str | None = None
-    pattern: str = "*"
-    seconds: float = limits.GRANT_SECONDS
-
-
-class RevokeGrant(Command, frozen=True, tag="grant.revoke"):
-    """Forget a remembered answer."""
-
-    scope = "approve"
-    lock = "host"
-    about = "grant"
-    gives = Done
-    http = Http("DELETE", "/v1/grants/{id}", 204)
-
-    grant: str

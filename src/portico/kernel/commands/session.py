@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from portico.kernel.commands.answers import Deleted, DraftText
 from portico.kernel.commands.command import AboutSession, Command, Http, NoLock
-from portico.kernel.events import Json, Marked, Origin, Right
+from portico.kernel.events import Json, Marked, Origin
 
 _ONE = "/v1/sessions/{id}"
 _AGENT = ("conflict", "agent_failed", "agent_unavailable")
@@ -27,6 +27,7 @@ class StartSession(Command, frozen=True, tag="session.start"):
     http = Http("POST", "/v1/sessions", 201)
     errors = ("not_found", *_AGENT, "quota_exceeded")
     private = frozenset({"uri", "parent", "origin", "model_config", "data"})
+    names = ("parent",)
 
     agent: str | None = None
     """The first one that is ready, when none is named."""
@@ -134,20 +135,6 @@ class MarkRead(AboutSession, frozen=True, tag="session.read"):
     only: Marked | None = None
 
 
-class MoveChat(AboutSession, frozen=True, tag="chat.move"):
-    """Move a conversation within its session, into another one, or out of it; only who owns them may."""
-
-    scope = "drive"
-    lock = NoLock("Its handler locks all sessions that it changes, in the order of their ids.")
-    http = Http("POST", f"{_ONE}/move")
-    errors = ("not_found", "conflict")
-
-    to: str | None = None
-    """The session that it belongs to from now on, with all below it. None: it becomes a separate session."""
-    after: str | None = None
-    """The conversation there behind which lists show it; it comes first, when none is named."""
-
-
 class CloseSession(AboutSession, frozen=True, tag="session.close"):
     """Release the agent; the history stays."""
 
@@ -172,6 +159,7 @@ class DeleteSession(AboutSession, frozen=True, tag="session.delete"):
 
     scope = "drive"
     lock = NoLock("It closes the session at rest, and removes it under the session's lock if it is still there.")
+    owner_only = True
     gives = Deleted
     http = Http("DELETE", _ONE)
 
@@ -225,24 +213,3 @@ class SetDraft(AboutSession, frozen=True, tag="draft.set"):
     text: str
     typed: bool = False
     """A person is typing it now. Any other draft is an offer, and is placed after typed text."""
-
-
-class ShareSession(AboutSession, frozen=True, tag="session.share"):
-    """Let another person, or everybody, read, drive or (with that scope) approve in a session of one's own."""
-
-    scope = "drive"
-    http = Http("POST", f"{_ONE}/share")
-
-    person: str
-    """A name, or `*` for everybody."""
-    rights: list[Right] | None = None
-    """From now on, in place of those from before; each of them includes reading. Absent: only `read`."""
-
-
-class UnshareSession(AboutSession, frozen=True, tag="session.unshare"):
-    """Take back what a person, or everybody, was allowed in a session."""
-
-    scope = "drive"
-    http = Http("POST", f"{_ONE}/unshare")
-
-    person: str

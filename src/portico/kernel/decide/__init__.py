@@ -5,18 +5,17 @@ decision needs. Effects follow the committed events, in `host/react.py`.
 """
 
 from portico.kernel.commands import Command
-from portico.kernel.decide import approval, host, question, session, turn
+from portico.kernel.decide import approval, question, session, turn
 from portico.kernel.decide.decision import Context, Outcome, set_column
 from portico.kernel.state import SessionState
 
 set_column(
     "decide",
-    session.change, session.rename, session.set_model, session.configure, session.archive, session.share_with,
-    session.unshare, session.mark_read, session.close, session.reopen, session.truncate, session.add_folder,
+    session.change, session.rename, session.set_model, session.configure, session.archive,
+    session.mark_read, session.close, session.reopen, session.truncate, session.add_folder,
     session.remove_folder, session.choose_folder, session.join, session.leave, session.share, session.set_draft,
     turn.send, turn.run, turn.resume, turn.queue, turn.edit, turn.reorder, turn.remove, turn.release,
     approval.answer, question.draft, question.answer, question.decline_sign_in,
-    host.add_grant, host.revoke_grant, host.configure,
 )  # fmt: skip
 """Commands with `lock = "host"` are decided from the state that all sessions share, the others from their session's."""
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from portico.kernel import commands as c
 from portico.kernel import events as e
-from portico.kernel.decide.decision import Context, Outcome
-from portico.kernel.decide.host import new_grant
-from portico.kernel.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
+from portico.kernel import limits
+from portico.kernel.decide.decision import Context, HostState, Outcome
+from portico.kernel.errors import AlreadyAnswered, BadRequest, Conflict, NotFound, RateLimited
 from portico.kernel.events import Json, Option
 from portico.kernel.fold import find_approval
 from portico.kernel.state import CallPart, SessionState
@@ -67,6 +67,31 @@ def _grant(state: SessionState, call: CallPart, chosen: Option, context: Context
         covers=covers,
         owner=context.owner if chosen.grant == "project" else "",
     )
+
+
+def new_grant(
+    state: HostState,
+    *,
+    agent: str,
+    tool: str,
+    allow: bool,
+    session: str | None,
+    project: str | None,
+    pattern: str = "*",
+    covers: Sequence[str] = (),
+    seconds: float = limits.GRANT_SECONDS,
+    owner: str = "",
+) -> e.Grant:
+    """For one agent, one session or project, one tool and pattern; it always ends."""
+    if (session is None) == (project is None):
+        raise BadRequest("A grant is for one session or for one project.", field="session")
+    if agent not in state.agents:
+        names = ", ".join(map(repr, sorted(state.agents))) or "none"
+        raise NotFound("agent", agent, f"There are: {names}.")
+    if sum(grant.expires > state.now for grant in state.grants.values()) >= limits.GRANTS:
+        raise RateLimited(f"There are {limits.GRANTS} grants; revoke some.")
+    expires = state.now + int(seconds * 1000)
+    return e.Grant(state.next_grant, agent, tool, allow, expires, session, project, pattern, list(covers), owner)
 
 
 def _audit(answered: e.ApprovalAnswered) -> list[e.Event]:

@@ -19,7 +19,6 @@ from portico.kernel.draft import DRAFT, offer
 from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound, RateLimited, TooLarge, TurnInProgress
 from portico.kernel.events import Channel, Json, Message
 from portico.kernel.fold import configured
-from portico.kernel.people import EVERYONE, check_person
 from portico.kernel.state import CHANGES, CallPart, SessionState, chat_flag
 
 
@@ -79,32 +78,6 @@ def check_announced(before: Mapping[str, Any], after: Mapping[str, Any], caller:
 def archive(state: SessionState, command: c.ArchiveSession, context: Context) -> Outcome:
     only = command.only if state.parent is None else None
     return Outcome([e.SessionArchived(archived=command.archived, by=context.by, only=only)])
-
-
-def share_with(state: SessionState, command: c.ShareSession, context: Context) -> Outcome:
-    check_person(command.person, also=EVERYONE)
-    if state.parent is not None:
-        raise BadRequest(f"{state.id!r} is shared with the session above it; share that one.", field="session")
-    rights: list[e.Right] = ["read"] if command.rights is None else list(dict.fromkeys(command.rights))
-    if not rights:
-        raise BadRequest("Choose at least one of read, drive, approve.", field="rights")
-    if "approve" in rights and not context.caller.may("approve"):
-        raise Forbidden("To let somebody approve needs the scope 'approve'.", field="rights")
-    if state.shares.get(command.person) == rights:
-        return Outcome()
-    if command.person not in (*state.shares, EVERYONE) and len(state.shares) >= limits.SHARES:
-        raise RateLimited(f"A session is shared with at most {limits.SHARES} people; share it with '*'.")
-    return _shares(state, command.person, rights, context)
-
-
-def unshare(state: SessionState, command: c.UnshareSession, context: Context) -> Outcome:
-    return _shares(state, command.person, [], context) if command.person in state.shares else Outcome()
-
-
-def _shares(state: SessionState, person: str, rights: list[e.Right], context: Context) -> Outcome:
-    detail: Json = {"session": state.id, "person": person, "rights": rights}
-    audited = e.Audited(action="session.shared", by=context.by, detail=detail)
-    return Outcome([e.SessionShared(person=person, rights=rights, by=context.by)], host_events=[audited])
 
 
 def mark_read(state: SessionState, command: c.MarkRead, context: Context) -> Outcome:

@@ -17,6 +17,7 @@ from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire import actions, uri
 from portico.doors.ahp.wire.check import check_action
 from portico.doors.ahp.wire.record import Json
+from portico.features.approvals.commands import ConfigureHost
 from portico.kernel import commands as c
 from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.kernel.session import Session
@@ -175,6 +176,6 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
 async def _configure_root(client_action: ClientAction) -> bool:
     """False: editors push the same settings ten times per connection."""
     action = client_action.action
-    command = c.ConfigureHost(values=action["config"], replace=bool(action.get("replace")), action=action)
+    command = ConfigureHost(values=action["config"], replace=bool(action.get("replace")), action=action)
     changed: bool = await client_action.connection.host.do(command, client_action.caller)
     return changed

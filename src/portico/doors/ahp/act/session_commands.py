@@ -13,6 +13,7 @@ from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.doors.ahp.wire.types import ChatSource, Message
+from portico.features.chats.commands import MoveChat
 from portico.features.people.families import children, descendants
 from portico.kernel import commands as c
 from portico.kernel.commands import Isolation
@@ -285,7 +286,7 @@ async def move_chat(connection: "EditorClient", params: Json) -> Json:
     to = _session(connection, named).id if named is not None else None
     after = optional(destination, "after", str)
     anchor = _chat(connection, after).id if after is not None else None
-    await connection.do(c.MoveChat(session=chat.id, to=to, after=anchor))
+    await connection.do(MoveChat(session=chat.id, to=to, after=anchor))
     return {"session": names.session_uri(connection.host.catalogue.root(chat).summary)}
 
 
