@@ -25,6 +25,7 @@ _DOORS = (
 MOVED = {
     "host": "kernel",
     "host.descriptions": "features.readiness.descriptions",
+    "host.draft": "features.chats.draft",
     "host.readiness": "features.readiness.checks",
     "automation": "features.automations",
     "log.postgres": "cluster.postgres",

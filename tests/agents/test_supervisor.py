@@ -12,8 +12,8 @@ import pytest
 
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.supervisor import agent_environment
+from portico.features.folders.commands import AddFolder
 from portico.kernel import limits
-from portico.kernel.commands import AddFolder
 from portico.kernel.events import Message
 from portico.kernel.session import Session
 from portico.kernel.state import TurnState

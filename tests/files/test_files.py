@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from portico.features.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
+from portico.features.folders.commands import AddFolder, RemoveFolder
 from portico.features.jobs import commands as jc
 from portico.kernel import commands as c
 from portico.kernel.commands import SCOPES, Caller
@@ -200,8 +201,8 @@ async def test_nothing_works_in_the_hosts_own_folder(host: Host, tmp_path: Path,
     command: c.Command = {
         "session": c.StartSession(agent="play", cwd=home),
         "folders": c.StartSession(agent="play", folders=[home]),
-        "add": c.AddFolder(session=session.id, folder=home),
-        "replace": c.RemoveFolder(session=session.id, folder=str(tmp_path / "w"), replacement=home),
+        "add": AddFolder(session=session.id, folder=home),
+        "replace": RemoveFolder(session=session.id, folder=str(tmp_path / "w"), replacement=home),
         "job": jc.StartJob(job="x", cwd=home),
     }[kind]
     with closed(tmp_path / "home"), pytest.raises(BadRequest, match="the host's own folder"):

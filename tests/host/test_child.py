@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from portico.agents.agent import AgentError, Message, Turn
+from portico.features.chats.commands import SetDraft
 from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel import limits
@@ -137,7 +138,7 @@ async def test_a_sub_agent_has_its_own_session(open_host: HostOpener) -> None:
         lambda child: c.SendMessage(session=child, text="and me?"),
         lambda child: c.QueueMessage(session=child, message=Message("later")),
         lambda child: c.RunCommand(session=child, line="ls"),
-        lambda child: c.SetDraft(session=child, text="half"),
+        lambda child: SetDraft(session=child, text="half"),
     ],
 )
 async def test_only_its_agent_talks_to_a_sub_agent(open_host: HostOpener, command: Callable[[str], c.Command]) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from portico import limits
+from portico.features.chats.commands import SetDraft
 from portico.features.people.commands import AddToken
 from portico.features.readiness.commands import SignIn
 from portico.kernel import commands as c
@@ -136,9 +137,9 @@ async def test_what_clients_keep_beside_a_session_is_bounded(host: Host, monkeyp
 
     assert [await does(share(key, 4_000)) for key in ("a", "b", "b", "c")] == ["", "", "", "too_large"]
     assert [await does(share(key, 10)) for key in ("d", "e", "f", "e")] == ["", "", "rate_limited", ""]
-    assert await does(c.SetDraft(session=session.id, text="x" * 10_000)) == "rate_limited"
+    assert await does(SetDraft(session=session.id, text="x" * 10_000)) == "rate_limited"
     assert await does(c.ShareData(session=session.id, key="a")) == ""
-    assert await does(c.SetDraft(session=session.id, text="x" * 10_000)) == "too_large"
+    assert await does(SetDraft(session=session.id, text="x" * 10_000)) == "too_large"
     values = [{"a": "x" * 3_000}, {"b": "x" * 3_000}, {"a": "x"}, {"b": "x" * 3_000}]
     found = [await does(c.ConfigureSession(session=session.id, values=each)) for each in values]
     assert found == ["", "too_large", "", ""]

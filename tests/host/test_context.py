@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from portico.features.chats.draft import OFFERED, TYPED, offer, offered_text, typed_text
 from portico.kernel import fallback, limits
 from portico.kernel.command_turn import COMMAND_LINE, command_line
 from portico.kernel.config import check as check_config
 from portico.kernel.context import ABOUT, ATTACHED, LATER, MESSAGE, RULES, RULES_SENT, history, news, told, transcript
 from portico.kernel.customization import expanded, instructions, prompts, server_at, server_channel, switched_off
-from portico.kernel.draft import OFFERED, TYPED, offer, offered_text, typed_text
 from portico.kernel.errors import BadRequest
 from portico.kernel.events import Json, Message
 from portico.kernel.question import Answer

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from portico.agents.agent import Message
+from portico.features.folders.commands import AddFolder, ChooseFolder, RemoveFolder
 from portico.kernel.agent import AgentInfo, Capabilities
-from portico.kernel.commands import AddFolder, ChooseFolder, RemoveFolder
 from portico.kernel.errors import Conflict, TurnInProgress
 from portico.kernel.events import Record
 from portico.kernel.host import Host

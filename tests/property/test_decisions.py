@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
+from portico.features.folders.commands import AddFolder, RemoveFolder
 from portico.features.people.commands import ShareSession, UnshareSession
 from portico.kernel import commands as c
 from portico.kernel import events as e
@@ -236,13 +237,13 @@ class Decisions(RuleBasedStateMachine):
 
     @rule(folder=FOLDERS)
     def add_folder(self, folder: str) -> None:
-        self.do(c.AddFolder(session=S, folder=folder), found=folder)
+        self.do(AddFolder(session=S, folder=folder), found=folder)
         assert folder in (self.state.cwd, *self.state.folders)
 
     @rule(folder=FOLDERS, replacement=st.none() | FOLDERS)
     def remove_folder(self, folder: str, replacement: str | None) -> None:
         first, busy = self.state.cwd, self.state.active is not None
-        command = c.RemoveFolder(session=S, folder=folder, replacement=replacement)
+        command = RemoveFolder(session=S, folder=folder, replacement=replacement)
         done = self.do(command, found=(replacement, []))
         if folder == first and (replacement is None or busy):
             assert isinstance(done, Conflict)

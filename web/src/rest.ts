@@ -34,7 +34,6 @@ export interface Routes {
   "POST /sessions/{id}/close": { body: EmptyBody; answer: Summary };
   "POST /sessions/{id}/reopen": { body: EmptyBody; answer: Summary };
   "POST /sessions/{id}/truncate": { body: TruncateSessionBody; answer: Summary };
-  "PUT /sessions/{id}/draft": { body: SetDraftBody; answer: DraftText };
   "POST /sessions/{id}/messages": { body: SendMessageBody; answer: TurnBegun | QueuedAnswer | SteeredAnswer };
   "POST /sessions/{id}/cancel": { body: CancelTurnBody; answer: Summary };
   "POST /sessions/{id}/resume": { body: ResumeTurnBody; answer: TurnBegun };
@@ -56,6 +55,7 @@ export interface Routes {
   "POST /sessions/{id}/move": { body: MoveChatBody; answer: Summary };
   "PUT /sessions/{id}/pin": { body: PinSessionBody; answer: Summary };
   "PUT /sessions/{id}/agent": { body: ChooseAgentBody; answer: Summary };
+  "PUT /sessions/{id}/draft": { body: SetDraftBody; answer: DraftText };
   "PUT /sessions/{id}/servers": { body: SetServersBody; answer: Done };
   "PATCH /settings": { body: SetSettingBody; answer: SettingSaved };
   "GET /settings": { body: undefined; answer: SettingList };

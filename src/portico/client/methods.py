@@ -10,6 +10,7 @@ from typing import Any
 import portico.features.automations.commands as automations
 import portico.features.automations.events as automation_events
 import portico.features.changes.commands as changes
+import portico.features.chats.commands as chats
 import portico.features.client_servers.commands as client_servers
 import portico.features.configuration.commands as configuration
 import portico.features.drafts.commands as drafts
@@ -95,20 +96,6 @@ class Methods:
 
     async def truncate_session(self, session: str, *, turn: str | None = None, request: str = "") -> Summary:
         """Forget the turns after one."""
-
-    async def add_folder(self, session: str, folder: str, *, request: str = "") -> Summary:
-        """Give a session one more folder: what is inside passes as in its own, so this needs the scope approve."""
-
-    async def remove_folder(
-        self, session: str, folder: str, *, replacement: str | None = None, request: str = ""
-    ) -> Summary:
-        """Take a folder from a session. With a replacement (which needs the scope approve), that takes its place."""
-
-    async def choose_folder(self, session: str, folder: str, *, chosen: bool = True, request: str = "") -> Summary:
-        """One of its session's folders that a conversation is to have, or not to have any more."""
-
-    async def set_draft(self, session: str, text: str, *, typed: bool = False, request: str = "") -> c.DraftText:
-        """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
 
     async def send_message(
         self,
@@ -334,6 +321,9 @@ class Methods:
     async def choose_agent(self, session: str, agent: str, *, model: str | None = None, request: str = "") -> Summary:
         """Let another agent continue a session, from the next turn on. One that asks less needs the scope approve."""
 
+    async def set_draft(self, session: str, text: str, *, typed: bool = False, request: str = "") -> chats.DraftText:
+        """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
+
     async def set_servers(
         self, session: str, servers: list[client_servers.ClientServer], *, request: str = ""
     ) -> c.Done:
@@ -400,6 +390,17 @@ class Methods:
 
     async def make_folder(self, path: str, *, request: str = "") -> c.Done:
         """Make a folder, and those above it."""
+
+    async def add_folder(self, session: str, folder: str, *, request: str = "") -> Summary:
+        """Give a session one more folder: what is inside passes as in its own, so this needs the scope approve."""
+
+    async def remove_folder(
+        self, session: str, folder: str, *, replacement: str | None = None, request: str = ""
+    ) -> Summary:
+        """Take a folder from a session. With a replacement (which needs the scope approve), that takes its place."""
+
+    async def choose_folder(self, session: str, folder: str, *, chosen: bool = True, request: str = "") -> Summary:
+        """One of its session's folders that a conversation is to have, or not to have any more."""
 
     async def drain_host(self, name: str, *, request: str = "") -> hosts.Member:
         """Hand over the sessions of a host: idle ones immediately, busy ones after their turn."""

@@ -14,6 +14,7 @@ from portico.features.client_servers import commands as client_servers
 from portico.features.configuration import commands as configuration
 from portico.features.drafts import commands as drafts
 from portico.features.files import commands as files
+from portico.features.folders import commands as folders
 from portico.features.hosts import commands as hosts
 from portico.features.jobs import commands as jobs
 from portico.features.jobs import events as job_events
@@ -40,6 +41,7 @@ __all__ = [
     "configuration",
     "drafts",
     "files",
+    "folders",
     "hosts",
     "job_events",
     "jobs",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
-from portico.kernel.errors import NotFound
+from portico.kernel.errors import AgentUnavailable, NotFound
 from portico.kernel.events import Json, Message, ToolSpec
 from portico.kernel.state import TurnState
 
@@ -222,7 +222,9 @@ class AgentReadiness:
 
     async def default(self) -> AgentInfo:
         """Return the agent of sessions that name none."""
-        return (await self.describe())[0]
+        for info in await self.describe():
+            return info
+        raise AgentUnavailable("No agent is ready (there is none).")
 
     def likely(self, infos: Sequence[AgentInfo]) -> str | None:
         """Return the id of the default as far as it is known without starting an agent, for lists."""

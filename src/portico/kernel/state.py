@@ -317,6 +317,8 @@ class SessionState(Struct, omit_defaults=True):
         return next((pending for pending in self.queue if pending.id == ident), None)
 
 
+DRAFT = "draft"
+"""Key in the data that clients share: the text in the input of every page and editor until a person sends it."""
 CHANGES = "changes"
 """Key in `client_data`: how much the session has changed in its folder, for lists."""
 

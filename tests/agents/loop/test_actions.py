@@ -7,7 +7,7 @@ import pytest
 
 from portico.agents.agent import Message
 from portico.features.approvals.policy import ApprovalRules, Rules
-from portico.kernel.commands import AddFolder
+from portico.features.folders.commands import AddFolder
 from portico.kernel.events import Audited, ToolSpec
 from portico.kernel.tool import ToolResult
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts

@@ -6,14 +6,14 @@ import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 
+from portico.features.chats.commands import SetDraft
 from portico.features.projects.commands import OpenProject, Project
 from portico.features.projects.projects import BUILT_IN, Projects
-from portico.kernel.commands import Caller, Queued, SendMessage, SetDraft
+from portico.kernel.commands import Caller, Queued, SendMessage
 from portico.kernel.decide.turn import check_message
-from portico.kernel.draft import DRAFT
 from portico.kernel.errors import BadRequest, Conflict
 from portico.kernel.events import Json, Message
-from portico.kernel.state import Summary
+from portico.kernel.state import DRAFT, Summary
 from portico.server.app import App
 from portico.server.body import decode_as
 from portico.server.route import caller

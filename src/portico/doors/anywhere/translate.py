@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Struct, field
 
 from portico.doors.anywhere.identity import begun
+from portico.features.chats.draft import offered_text
 from portico.kernel import events as e
 from portico.kernel import limits
-from portico.kernel.draft import DRAFT, offered_text
 from portico.kernel.events import Json, Record
-from portico.kernel.state import CallPart, TextPart, TurnState
+from portico.kernel.state import DRAFT, CallPart, TextPart, TurnState
 
 FRAME_CHARS = (limits.DELTA_BYTES - 2048) // 6
 """Characters per fragment: even if all are escaped (six bytes each), the frame is below 64 KiB."""

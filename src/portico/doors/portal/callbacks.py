@@ -8,10 +8,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from portico.features.chats.draft import offered_text
 from portico.features.jobs import events as je
 from portico.features.transcripts.history_events import retold
-from portico.kernel import draft
 from portico.kernel import events as e
+from portico.kernel.state import DRAFT
 from portico.surrogates import repair
 
 Element = dict[str, Any]
@@ -73,8 +74,8 @@ def prompted_session_elements(event: e.Event, open: Open) -> list[Element]:
     match event:
         case e.TurnStarted() if not event.by.startswith("task:"):
             return [_callback("onUserPrompt", prompt=event.message.text), *elements]
-        case e.ClientKept(key=draft.DRAFT) if event.value is None or draft.offered_text(event.value):
-            return [_callback("onDraft", text=draft.offered_text(event.value))]
+        case e.ClientKept() if event.key == DRAFT and (event.value is None or offered_text(event.value)):
+            return [_callback("onDraft", text=offered_text(event.value))]
         case e.ApprovalAsked():
             return [_callback("onPersonAsked", askId=event.approval)]
         case e.QuestionAsked():

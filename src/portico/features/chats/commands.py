@@ -1,7 +1,14 @@
-"""The commands that move a conversation, pin a session and choose its agent."""
+"""The commands that move a conversation, pin a session, choose its agent and set its draft."""
+
+from msgspec import Struct
 
 from portico.kernel.commands import AboutSession, Http, NoLock, register
 from portico.kernel.events import Event, register_events
+
+
+class DraftText(Struct):
+    text: str
+    """The text in every input now; empty: none."""
 
 
 class MoveChat(AboutSession, frozen=True, tag="chat.move"):
@@ -41,10 +48,22 @@ class ChooseAgent(AboutSession, frozen=True, tag="session.agent"):
     """The agent's first, when none is named."""
 
 
+class SetDraft(AboutSession, frozen=True, tag="draft.set"):
+    """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
+
+    scope = "drive"
+    gives = DraftText
+    http = Http("PUT", "/v1/sessions/{id}/draft")
+
+    text: str
+    typed: bool = False
+    """A person is typing it now. Any other draft is an offer, and is placed after typed text."""
+
+
 class SessionPinned(Event, frozen=True, tag="session.pinned"):
     pinned: bool
     by: str
 
 
-register(MoveChat, PinSession, ChooseAgent)
+register(MoveChat, PinSession, ChooseAgent, SetDraft)
 register_events(SessionPinned)

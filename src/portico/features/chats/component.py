@@ -1,12 +1,12 @@
-"""The feature `chats`: moves conversations, pins sessions and changes their agents."""
+"""The feature `chats`: moves conversations, pins sessions, changes their agents and drafts."""
 
 import contextlib
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from portico.features.chats import agent  # noqa: F401  # sets the columns of `session.agent`
-from portico.features.chats.commands import ChooseAgent, MoveChat, PinSession, SessionPinned
+from portico.features.chats import agent, draft  # noqa: F401  # set the columns of `session.agent` and `draft.set`
+from portico.features.chats.commands import ChooseAgent, MoveChat, PinSession, SessionPinned, SetDraft
 from portico.features.chats.move import Family, Moving, move, ordered
 from portico.kernel import commands as c
 from portico.kernel.decide.decision import Context, Outcome, set_column
@@ -36,7 +36,7 @@ set_column("decide", pin)
 
 class Chats(Feature):
     name = "chats"
-    commands = (MoveChat, PinSession, ChooseAgent)
+    commands = (MoveChat, PinSession, ChooseAgent, SetDraft)
     events = (SessionPinned,)
     slice = ChatsSlice
 

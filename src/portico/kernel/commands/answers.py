@@ -32,11 +32,6 @@ class Offered(Struct):
     steered: bool
 
 
-class DraftText(Struct):
-    text: str
-    """The text in every input now; empty: none."""
-
-
 class Decided(Struct):
     approval: str
     allowed: bool

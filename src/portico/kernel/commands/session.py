@@ -1,8 +1,8 @@
-"""Commands about a session as a whole: its beginning and end, its settings and folders."""
+"""Commands about a session as a whole: its beginning and end, and its settings."""
 
 from msgspec import Struct
 
-from portico.kernel.commands.answers import Deleted, DraftText
+from portico.kernel.commands.answers import Deleted
 from portico.kernel.commands.command import AboutSession, Command, Http, NoLock
 from portico.kernel.events import Json, Marked, Origin
 
@@ -174,42 +174,3 @@ class TruncateSession(AboutSession, frozen=True, tag="session.truncate"):
 
     turn: str | None = None
     """The last that stays; none stays, when none is named."""
-
-
-class AddFolder(AboutSession, frozen=True, tag="folder.add"):
-    """Give a session one more folder: what is inside passes as in its own, so this needs the scope approve."""
-
-    scope = "approve"
-
-    folder: str
-
-
-class RemoveFolder(AboutSession, frozen=True, tag="folder.remove"):
-    """Take a folder from a session. With a replacement (which needs the scope approve), that takes its place."""
-
-    scope = "drive"
-    lock = "family"
-
-    folder: str
-    replacement: str | None = None
-
-
-class ChooseFolder(AboutSession, frozen=True, tag="folder.choose"):
-    """One of its session's folders that a conversation is to have, or not to have any more."""
-
-    scope = "drive"
-
-    folder: str
-    chosen: bool = True
-
-
-class SetDraft(AboutSession, frozen=True, tag="draft.set"):
-    """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
-
-    scope = "drive"
-    gives = DraftText
-    http = Http("PUT", f"{_ONE}/draft")
-
-    text: str
-    typed: bool = False
-    """A person is typing it now. Any other draft is an offer, and is placed after typed text."""

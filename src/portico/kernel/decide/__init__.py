@@ -11,9 +11,8 @@ from portico.kernel.state import SessionState
 
 set_column(
     "decide",
-    session.change, session.rename, session.set_model, session.configure, session.archive,
-    session.mark_read, session.close, session.reopen, session.truncate, session.add_folder,
-    session.remove_folder, session.choose_folder, session.join, session.leave, session.share, session.set_draft,
+    session.change, session.rename, session.set_model, session.configure, session.archive, session.mark_read,
+    session.close, session.reopen, session.truncate, session.join, session.leave, session.share,
     turn.send, turn.run, turn.resume, turn.queue, turn.edit, turn.reorder, turn.remove, turn.release,
     approval.answer, question.draft, question.answer, question.decline_sign_in,
 )  # fmt: skip

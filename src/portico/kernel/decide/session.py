@@ -1,6 +1,6 @@
 """Decisions about a session as a whole."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,13 +13,11 @@ from portico.kernel.config import check as check_config
 from portico.kernel.context import RULES_SENT
 from portico.kernel.customization import KEY as SWITCHES
 from portico.kernel.customization import PLUGIN
-from portico.kernel.decide.decision import Context, Outcome, check_open
-from portico.kernel.decide.turn import check_message
-from portico.kernel.draft import DRAFT, offer
-from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound, RateLimited, TooLarge, TurnInProgress
-from portico.kernel.events import Channel, Json, Message
+from portico.kernel.decide.decision import Context, Outcome
+from portico.kernel.errors import BadRequest, Forbidden, NotFound, RateLimited, TooLarge
+from portico.kernel.events import Json
 from portico.kernel.fold import configured
-from portico.kernel.state import CHANGES, CallPart, SessionState, chat_flag
+from portico.kernel.state import CHANGES, DRAFT, CallPart, SessionState, chat_flag
 
 
 def rename(state: SessionState, command: c.RenameSession, context: Context) -> Outcome:
@@ -103,73 +101,6 @@ def truncate(state: SessionState, command: c.TruncateSession, context: Context) 
     return Outcome([e.SessionTruncated(turn=command.turn, by=context.by)])
 
 
-# -- folders ---------------------------------------------------------------------------------------------------
-
-
-def add_folder(state: SessionState, command: c.AddFolder, context: Context) -> Outcome:
-    folder: str = context.found
-    given = [state.cwd, *state.folders]
-    if folder in given:
-        return Outcome()
-    if len(given) > limits.FOLDERS:
-        raise RateLimited(f"A session has at most {limits.FOLDERS} folders beside its own.")
-    return Outcome([e.FolderAdded(folder=folder, by=context.by)])
-
-
-def remove_folder(state: SessionState, command: c.RemoveFolder, context: Context) -> Outcome:
-    """With what conversations below that run in it, or have chosen it, work in from now on: all in one commit."""
-    replacement: str | None
-    chats: Sequence[SessionState]
-    replacement, chats = context.found
-    if command.replacement is not None:
-        context.require("approve")
-    if command.folder == state.cwd:
-        _check_movable(state, replacement)
-    elif command.folder not in state.folders:
-        return Outcome()
-    removed = e.FolderRemoved(folder=command.folder, by=context.by, replacement=replacement)
-    others: list[tuple[Channel, e.Event]] = []
-    for chat in chats:
-        if chat.cwd == command.folder:
-            _check_movable(chat, replacement)
-            moved = e.FolderRemoved(folder=command.folder, by="host", replacement=replacement)
-            others.append((f"session/{chat.id}", moved))
-        others += [(f"session/{chat.id}", each) for each in _unchoose(chat, command.folder, replacement)]
-    return Outcome([removed, *_unchoose(state, command.folder, replacement)], others=others)
-
-
-def _unchoose(chat: SessionState, folder: str, replacement: str | None) -> list[e.Event]:
-    chosen = chat.folder_subset or []
-    if folder not in chosen:
-        return []
-    removed = e.FolderRemoved(folder=folder, by="host", chat=True)
-    if replacement is None or replacement in chosen:
-        return [removed]
-    return [removed, e.FolderAdded(folder=replacement, by="host", chat=True)]
-
-
-def _check_movable(state: SessionState, replacement: str | None) -> None:
-    """Its agent's process runs in the first folder: another one can take its place between two turns."""
-    if replacement is None:
-        raise Conflict(f"The session runs in {state.cwd!r}: another folder can take its place, but one there must be.")
-    if state.worktree:
-        raise Conflict(f"The session has a worktree of its own in {state.cwd!r}, and stays there.")
-    if state.active is not None:
-        raise TurnInProgress(f"A turn is running in {state.cwd!r}; wait for its end.")
-
-
-def choose_folder(state: SessionState, command: c.ChooseFolder, context: Context) -> Outcome:
-    """Choose a folder. After the first choice the conversation has only the chosen folders."""
-    chosen = command.folder in (state.folder_subset or [])
-    if chosen is command.chosen:
-        return Outcome()
-    if not command.chosen:
-        return Outcome([e.FolderRemoved(folder=command.folder, by=context.by, chat=True)])
-    if command.folder not in context.found:
-        raise Conflict(f"{command.folder!r} is none of the session's folders.")
-    return Outcome([e.FolderAdded(folder=command.folder, by=context.by, chat=True)])
-
-
 # -- what clients bring ----------------------------------------------------------------------------------------
 
 
@@ -195,7 +126,7 @@ def share(state: SessionState, command: c.ShareData, context: Context) -> Outcom
         raise Forbidden(words, field="key")
     if len(command.key) > limits.TITLE_CHARS * 20:
         raise BadRequest("The name is too long.", field="key")
-    kept = _kept(state, command.key, command.value, context)
+    kept = kept_data(state, command.key, command.value, context)
     return Outcome([e.ClientKept(key=command.key, value=kept, by=context.by, action=command.action)])
 
 
@@ -205,7 +136,7 @@ _SMALL_BYTES = 2 * limits.KIB
 """Values up to this size are limited only in number."""
 
 
-def _kept(state: SessionState, key: str, value: Json | None, context: Context) -> Json | None:
+def kept_data(state: SessionState, key: str, value: Json | None, context: Context) -> Json | None:
     """Return the value; raise if there is no space for it."""
     if value is None:
         return None
@@ -222,19 +153,6 @@ def _check_size(what: object, limit: int, words: str, field: str) -> None:
     size = len(msgspec.json.encode(what))
     if size > limit:
         raise TooLarge(f"{words}: {limit} bytes at most, and these are {size}.", field=field)
-
-
-def set_draft(state: SessionState, command: c.SetDraft, context: Context) -> Outcome:
-    check_open(state)
-    before = state.client_data.get(DRAFT)
-    if not command.text:
-        cleared: list[e.Event] = [e.ClientKept(key=DRAFT, value=None, by=context.by)] if before is not None else []
-        return Outcome(cleared, c.DraftText(""))
-    typed: Json = {"text": command.text, "origin": {"kind": "user"}}
-    value = typed if command.typed else offer(command.text, before)
-    check_message(Message(value["text"]), blank=True)
-    kept = _kept(state, DRAFT, value, context)
-    return Outcome([e.ClientKept(key=DRAFT, value=kept, by=context.by)], c.DraftText(value["text"]))
 
 
 def checked_title(title: str) -> str:

@@ -7,10 +7,9 @@ from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel.command_turn import COMMAND_LINE, command_line
 from portico.kernel.decide.decision import Context, Outcome, check_open
-from portico.kernel.draft import DRAFT
 from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound, TooLarge, TurnInProgress
 from portico.kernel.events import Message, PendingKind
-from portico.kernel.state import PendingState, SessionState
+from portico.kernel.state import DRAFT, PendingState, SessionState
 
 
 def send(state: SessionState, command: c.SendMessage, context: Context) -> Outcome:

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from portico.doors.ahp.act.client_action import ClientAction
 from portico.kernel.commands import ArchiveSession, Command, RenameSession, ShareData
-from portico.kernel.draft import DRAFT
 from portico.kernel.errors import PorticoError
 from portico.kernel.session import Session
+from portico.kernel.state import DRAFT
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

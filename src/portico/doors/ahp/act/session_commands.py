@@ -14,6 +14,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.doors.ahp.wire.types import ChatSource, Message
 from portico.features.chats.commands import MoveChat
+from portico.features.folders.commands import ChooseFolder
 from portico.features.people.families import children, descendants
 from portico.kernel import commands as c
 from portico.kernel.commands import Isolation
@@ -261,7 +262,7 @@ async def _open_chat(
     )
     started: Summary = await connection.do(command)
     for folder in folders:
-        await connection.do(c.ChooseFolder(session=started.id, folder=folder))
+        await connection.do(ChooseFolder(session=started.id, folder=folder))
     return await host.get(started.id)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from portico.doors.ahp.act.command import texts
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.record import Json
-from portico.kernel import commands as c
+from portico.features.folders.commands import AddFolder, ChooseFolder, RemoveFolder
 from portico.kernel.errors import BadRequest
 from portico.kernel.folders import whole
 from portico.kernel.session import Session
@@ -49,17 +49,17 @@ def subset(params: Json, of: Summary) -> list[str]:
 async def put(client_action: "ClientAction", session: Session) -> bool:
     path = names.folder_of(client_action.action["directory"])
     if client_action.prefix == "chat":
-        return await client_action.changes(session, c.ChooseFolder(session=session.id, folder=path))
-    return await client_action.changes(session, c.AddFolder(session=session.id, folder=path))
+        return await client_action.changes(session, ChooseFolder(session=session.id, folder=path))
+    return await client_action.changes(session, AddFolder(session=session.id, folder=path))
 
 
 async def remove(client_action: "ClientAction", session: Session) -> bool:
     path = names.folder_of(client_action.action["directory"])
     if client_action.prefix == "chat":
-        return await client_action.changes(session, c.ChooseFolder(session=session.id, folder=path, chosen=False))
-    return await client_action.changes(session, c.RemoveFolder(session=session.id, folder=path))
+        return await client_action.changes(session, ChooseFolder(session=session.id, folder=path, chosen=False))
+    return await client_action.changes(session, RemoveFolder(session=session.id, folder=path))
 
 
 async def replace(client_action: "ClientAction", session: Session) -> bool:
     old, new = (names.folder_of(client_action.action[field]) for field in ("directory", "replacement"))
-    return await client_action.changes(session, c.RemoveFolder(session=session.id, folder=old, replacement=new))
+    return await client_action.changes(session, RemoveFolder(session=session.id, folder=old, replacement=new))

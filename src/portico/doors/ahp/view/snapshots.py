@@ -22,10 +22,10 @@ from portico.doors.ahp.wire.status import (
 from portico.doors.ahp.wire.versions import Dialect, iso
 from portico.features.chats.move import ordered
 from portico.kernel.agent import AgentInfo, Resource
-from portico.kernel.draft import DRAFT
 from portico.kernel.events import ToolSpec
 from portico.kernel.state import (
     CHANGES,
+    DRAFT,
     CallPart,
     ClientState,
     QuestionPart,

@@ -18,9 +18,8 @@ from portico.doors.ahp.wire.record import Json, present
 from portico.doors.ahp.wire.versions import Dialect, iso
 from portico.kernel import events as e
 from portico.kernel.customization import KEY as CUSTOMIZATION
-from portico.kernel.draft import DRAFT
 from portico.kernel.events import Record
-from portico.kernel.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart, TurnState, chat_flag
+from portico.kernel.state import CHANGES, DRAFT, CallPart, QuestionPart, SessionState, TextPart, TurnState, chat_flag
 
 SEED = Dialect("1", lambda: 0)
 _SINCE_AUTOMATIONS = Dialect("0.9.0", lambda: 0)

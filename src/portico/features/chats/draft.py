@@ -5,10 +5,14 @@ a draft with the command `draft.set`. It is marked as an offer, so that pages fi
 text that a person is typing in an editor. An offer never replaces typed text: it is appended.
 """
 
-from portico.kernel.events import Json
+from portico.features.chats.commands import DraftText, SetDraft
+from portico.kernel import events as e
+from portico.kernel.decide.decision import Context, Outcome, check_open, set_column
+from portico.kernel.decide.session import kept_data
+from portico.kernel.decide.turn import check_message
+from portico.kernel.events import Json, Message
+from portico.kernel.state import DRAFT, SessionState
 
-DRAFT = "draft"
-"""Its key in the data that clients share."""
 OFFERED = "portico.offered"
 """Marks a draft that a program set."""
 TYPED = "portico.typed"
@@ -37,3 +41,19 @@ def offer(text: str, before: Json | None) -> Json:
     whole = f"{typed}\n{text}" if typed.strip() and text not in typed else typed or text
     meta: Json = {OFFERED: True, **({TYPED: typed} if typed else {})}
     return {"text": whole, "origin": {"kind": "user"}, "_meta": meta}
+
+
+def set_draft(state: SessionState, command: SetDraft, context: Context) -> Outcome:
+    check_open(state)
+    before = state.client_data.get(DRAFT)
+    if not command.text:
+        cleared: list[e.Event] = [e.ClientKept(key=DRAFT, value=None, by=context.by)] if before is not None else []
+        return Outcome(cleared, DraftText(""))
+    typed: Json = {"text": command.text, "origin": {"kind": "user"}}
+    value = typed if command.typed else offer(command.text, before)
+    check_message(Message(value["text"]), blank=True)
+    kept = kept_data(state, DRAFT, value, context)
+    return Outcome([e.ClientKept(key=DRAFT, value=kept, by=context.by)], DraftText(value["text"]))
+
+
+set_column("decide", set_draft)

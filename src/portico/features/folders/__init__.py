@@ -1,0 +1,1 @@
+"""The folders of a session: which are added, removed and chosen for a conversation. May import the kernel."""
