@@ -15,7 +15,7 @@ from portico.features.chats.component import Chats
 from portico.features.client_servers.feature import ClientServers
 from portico.features.drafts.feature import WorkflowDrafts
 from portico.features.files.component import WorkspaceFiles
-from portico.features.folders.feature import SessionFolders
+from portico.features.folders.feature import FoldersFeature
 from portico.features.hosts.feature import Hosts
 from portico.features.native.feature import NativeSessions
 from portico.features.notices.notices import Notices
@@ -49,7 +49,7 @@ ROOMS: tuple[type[Feature], ...] = (
     FolderChanges,
     WorkspaceFiles,
     Chats,
-    SessionFolders,
+    FoldersFeature,
     ClientServers,
     Transcripts,
     Budgets,

@@ -114,6 +114,6 @@ set_column("ask", folder_to_add, replacement_of, family_folders)
 set_column("decide", add_folder, remove_folder, choose_folder)
 
 
-class SessionFolders(Feature):
+class FoldersFeature(Feature):
     name = "folders"
     commands = (AddFolder, RemoveFolder, ChooseFolder)
