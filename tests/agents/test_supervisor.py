@@ -19,7 +19,7 @@ from portico.kernel.session import Session
 from portico.kernel.state import TurnState
 from portico.testing.fixtures import HostOpener
 from portico.workspace.child import started
-from tests.agents.acp_agent import fake_agent, said, steps
+from tests.agents.acp_agent import fake_agent, said, steps, waiting_approval
 from tests.workspace.living import environ_of
 
 
@@ -101,6 +101,63 @@ async def test_who_ignores_a_cancel_is_replaced(
     assert (await session.wait(turn)).outcome == "cancelled"
     await gone(pid)
     assert int(said(await turn_of(session, steps(["pid"])))) != pid
+
+
+@pytest.mark.parametrize("end", ["turn", "kill", "close"])
+async def test_a_replaced_process_ends_after_the_turns_of_other_sessions(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """The process of an agent that ignored a cancel was ended while a turn of another session ran in it."""
+    monkeypatch.setattr(limits, "CANCEL_SECONDS", 0.1)
+    host = await open_host(fake_agent(tmp_path, env={"FAKE_DEAF": "1"}))
+    one, two = [await host.start(by="test", cwd=str(tmp_path)) for _ in range(2)]
+    pid = int(said(await turn_of(one, steps(["pid"]))))
+    waiting = await two.send(Message(steps(["pid"], ["permission", {}], ["text", " done"])), by="test")
+    approval = await waiting_approval(two)
+    turn = await one.send(Message(steps(["text", "x"], ["hang"])), by="test")
+    await one.wait_until(lambda state: bool(state.active and state.active.parts))
+    await one.cancel(by="test")
+    assert (await one.wait(turn)).outcome == "cancelled"
+    assert int(said(await turn_of(one, steps(["pid"])))) != pid
+    assert started(pid) is not None
+    if end == "turn":
+        await two.approvals.answer(approval, by="test", allow=True)
+        ended = await two.wait(waiting)
+        assert (ended.outcome, said(ended)[: len(str(pid))], said(ended)[-5:]) == ("completed", str(pid), " done")
+    elif end == "kill":
+        os.kill(pid, signal.SIGKILL)
+        ended = await two.wait(waiting)
+        assert ended.error is not None
+        assert ended.error.code == "agent_died"
+    else:
+        await host.close()
+        assert list(ProcessRegistry(tmp_path).folder.glob("*.json")) == []
+    await gone(pid)
+
+
+async def test_a_stop_waits_for_the_turns_of_a_replaced_process(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CANCEL_SECONDS", 0.1)
+    agent = fake_agent(tmp_path, env={"FAKE_DEAF": "1"})
+    host = await open_host(agent)
+    one, two = [await host.start(by="test", cwd=str(tmp_path)) for _ in range(2)]
+    pid = int(said(await turn_of(one, steps(["pid"]))))
+    waiting = await two.send(Message(steps(["permission", {}])), by="test")
+    approval = await waiting_approval(two)
+    turn = await one.send(Message(steps(["text", "x"], ["hang"])), by="test")
+    await one.wait_until(lambda state: bool(state.active and state.active.parts))
+    await one.cancel(by="test")
+    await one.wait(turn)
+    assert int(said(await turn_of(one, steps(["pid"])))) != pid
+    supervisor = agent._shared
+    assert not await supervisor.stop(0)
+    assert started(pid) is not None
+    await two.approvals.answer(approval, by="test", allow=True)
+    await two.wait(waiting)
+    assert await supervisor.stop(30)
+    assert supervisor.pids == []
+    assert started(pid) is None
 
 
 async def test_with_a_process_per_session_a_death_ends_one_and_a_release_ends_its_own(
@@ -258,7 +315,7 @@ from portico.kernel.events import Message
 from portico.kernel.host import Host
 from portico.kernel.log.sqlite import SqliteLog
 from portico.server.compose import build_host
-from tests.agents.acp_agent import fake_agent, said, steps
+from tests.agents.acp_agent import fake_agent, said, steps, waiting_approval
 
 async def main():
     home = Path(sys.argv[1])

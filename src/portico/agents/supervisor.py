@@ -256,6 +256,8 @@ class Supervisor(Generic[C]):
         self._starting = asyncio.Lock()
         self._processes: set[Process] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._retired: list[C] = []
+        """Connections that take no new turn and still have running ones."""
         self._leaving: list[C] = []
         self._closed = False
 
@@ -280,7 +282,7 @@ class Supervisor(Generic[C]):
             if current is not None and current.usable:
                 return current
             if current is not None:
-                self.dismiss(current)
+                self.retire(current)
             if self._closed:
                 raise AgentUnavailable(f"{self.name} has been closed.")
             if self._pool is not None:
@@ -297,7 +299,8 @@ class Supervisor(Generic[C]):
 
     @contextlib.contextmanager
     def busy(self, connection: C) -> Iterator[None]:
-        """Mark the connection as in use, so that it is not ended as idle. Replace it if it dies or does not answer."""
+        """Mark the connection as in use, so that it is not ended as idle. Replace it if it dies or does not answer; if
+        it is alive, after the last turn of all sessions that use it."""
         self._kept_until = 0.0
         connection.running += 1
         try:
@@ -402,7 +405,7 @@ class Supervisor(Generic[C]):
         `seconds`."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
-        while self._current is not None and self._current.running:
+        while self._retired or (self._current is not None and self._current.running):
             if loop.time() >= until:
                 return False
             await asyncio.sleep(_POLL_SECONDS)
@@ -411,11 +414,24 @@ class Supervisor(Generic[C]):
             await asyncio.wait(set(self._tasks), return_when=asyncio.FIRST_COMPLETED)
         return True
 
-    def dismiss(self, connection: C) -> None:
-        """End a process that is no longer needed; returns immediately."""
+    def retire(self, connection: C) -> None:
+        """End a process after its last running turn; new turns get another process."""
+        if not connection.running or connection.process.gone.done():
+            self.dismiss(connection)
+            return
         connection.doomed = True
         if self._current is connection:
             self._current = None
+        if connection not in self._retired and connection not in self._leaving:
+            self._retired.append(connection)
+
+    def dismiss(self, connection: C) -> None:
+        """End a process that is no longer needed, with its running turns; returns immediately."""
+        connection.doomed = True
+        if self._current is connection:
+            self._current = None
+        if connection in self._retired:
+            self._retired.remove(connection)
         if connection not in self._leaving:
             self._leaving.append(connection)
             self._own(self._dismiss(connection), f"end {self.name}")
@@ -438,8 +454,8 @@ class Supervisor(Generic[C]):
 
     async def close(self) -> None:
         self._closed = True
-        if self._current is not None:
-            self.dismiss(self._current)
+        for connection in [*self._retired, *([self._current] if self._current is not None else [])]:
+            self.dismiss(connection)
         await self.stop()
         await asyncio.gather(*(self.end(process) for process in list(self._processes)))
         await end_tasks(*self._tasks)

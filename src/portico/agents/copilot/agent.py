@@ -228,7 +228,7 @@ class CopilotAgent(TakesServers):
             logger.warning("copilot cannot be asked: %s", self._facts.status)
         else:
             if not self._facts.signed_in:
-                self._supervisor.dismiss(runtime)  # it is not usable yet, and takes 200 MB
+                self._supervisor.retire(runtime)  # it is not usable yet, and takes 200 MB
 
     async def check(self) -> Check:
         """Starts the runtime and asks who is signed in. What was known before does not count; whether the provider of
@@ -247,7 +247,7 @@ class CopilotAgent(TakesServers):
             return Check(self.id, "slow", f"It did not answer within {ASK_SECONDS:g} seconds; try again.")
         self._checked = time.monotonic()
         if missing := (await self.describe()).missing:
-            self._supervisor.dismiss(runtime)
+            self._supervisor.retire(runtime)
             return Check(self.id, "not_signed_in", missing)
         count = len((await self.describe()).models)
         return Check(self.id, "ready", f"{count} model{'s' * (count != 1)}")
