@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from portico.agents.loop.arguments import NoArguments, canonical, parse
+from portico.agents.loop.fields import fitted
 from portico.agents.loop.thoughts import ThoughtFilter
-from portico.agents.loop.tools import plain
+from portico.agents.loop.tools import TOOLS as OWN
 from portico.agents.loop.written_calls import find
 from portico.kernel.events import Json
 from tests.agents.loop.conftest import Desk, calls, texts
@@ -302,4 +303,5 @@ async def test_a_broken_answer_is_asked_for_again(desk: Desk, answer: Any) -> No
     ],
 )
 def test_the_files_to_read_under_other_names(given: dict[str, Any], meant: dict[str, Any]) -> None:
-    assert plain(given, "readFiles") == meant
+    schema = next(tool.schema for tool in OWN if tool.name == "readFiles")
+    assert fitted(given, schema, reads=True) == meant

@@ -11,7 +11,7 @@ import msgspec
 from portico.agents.loop.protocol import QUOTE, ModelAction
 from portico.agents.loop.record import STEP, result_text
 from portico.agents.loop.settings import Current
-from portico.agents.loop.tools import CommandFailed, LoopToolbox, PlannedCall, plain
+from portico.agents.loop.tools import CommandFailed, LoopToolbox, PlannedCall
 from portico.agents.loop.toolset.choice import EXTRAS
 from portico.agents.mcp.sign_in import SignInNeeded, asked
 from portico.kernel.approval import Decision
@@ -44,8 +44,8 @@ def begin(turn: Turn, action: ModelAction, step: int = 0, origin: Json | None = 
 
 async def perform_own(turn: Turn, action: ModelAction, toolbox: LoopToolbox, current: Current) -> str:
     """One call of our own tools."""
-    wanted = plain(action.arguments, action.tool)
-    return await perform(begin(turn, action), wanted, toolbox.plan(action.tool, wanted), current)
+    planned = toolbox.plan(action.tool, action.arguments)
+    return await perform(begin(turn, action), action.arguments, planned, current)
 
 
 async def perform(call: Call, wanted: Json, planned: Awaitable[PlannedCall], current: Current) -> str:

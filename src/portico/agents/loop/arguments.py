@@ -5,13 +5,13 @@ import json
 import re
 from typing import Any
 
+from portico.agents.loop import lenient_json
 from portico.kernel.events import Json
 from portico.surrogates import repair
 
 _FENCE = re.compile(r"\s*```[a-z]*\s*(.*?)\s*```\s*", re.DOTALL)
 NESTING_MAX = 200
 """Brackets and signs of a Python literal."""
-_COMMA = re.compile(r",(\s*[}\]])")
 
 
 class NoArguments(ValueError):
@@ -20,7 +20,7 @@ class NoArguments(ValueError):
 
 def parse(text: str) -> Json:
     """Strict JSON first. Then the usual deviations: an empty text, JSON in a string, in a fence, after an empty object,
-    with trailing commas, or a Python literal."""
+    with comments, trailing commas, single quotes or bare names, or a Python literal."""
     text = repair(text.strip() or "{}")
     if (fenced := _FENCE.fullmatch(text)) is not None:
         text = fenced[1]
@@ -43,7 +43,7 @@ def _load(text: str) -> Any:
 
 
 def _lenient(text: str) -> Any:
-    for attempt in (_several, _without_commas, _python):
+    for attempt in (_several, lenient_json.loads, _python):
         try:
             value = attempt(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -64,10 +64,6 @@ def _several(text: str) -> Any:
     if any(value != filled[0] for value in filled[1:]):
         raise ValueError("several different objects")
     return filled[0] if filled else {}
-
-
-def _without_commas(text: str) -> Any:
-    return json.loads(_COMMA.sub(r"\1", text), strict=False)
 
 
 def _python(text: str) -> Any:

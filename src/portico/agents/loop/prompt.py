@@ -12,7 +12,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from portico.agents.loop.protocol import FINISH, text_rules
+from portico.agents.loop.other_names import FINISH
+from portico.agents.loop.protocol import text_rules
 from portico.agents.loop.roots import Roots
 from portico.kernel.events import ToolSpec
 

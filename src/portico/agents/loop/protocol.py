@@ -14,6 +14,7 @@ from msgspec import Struct
 import portico.agents.loop.written_calls as written_calls
 from portico.agents.loop.arguments import NoArguments, canonical, parse
 from portico.agents.loop.extract import documents
+from portico.agents.loop.other_names import FINISH
 from portico.agents.loop.reply import NativeCall
 from portico.kernel.events import Json, ToolSpec
 from portico.surrogates import repair
@@ -22,8 +23,6 @@ QUOTE = 400
 """Characters of an offending answer that the diagnosis shows."""
 ACTIONS_MAX = 50
 """Actions in one step: more is a model that repeats itself."""
-FINISH = "finish"
-"""The native tool that ends a run; in the text protocol that is `done`."""
 NOT_FINAL = f"Not finished: other calls came with it. Read their results, then call {FINISH!r} alone."
 
 
@@ -67,7 +66,7 @@ def read_calls(calls: Sequence[NativeCall], text: str, tools: Sequence[str] = ()
     is not final: the model has not seen their results yet. A call that is not valid does not stop the others."""
     offered = (*tools, FINISH)
     actions = [_native_action(call, index, offered) for index, call in enumerate(calls)]
-    return _of_actions(actions, text)
+    return of_actions(actions, text)
 
 
 def _native_action(call: NativeCall, index: int, offered: tuple[str, ...]) -> ModelAction:
@@ -90,7 +89,7 @@ def read_answer(text: str, tools: Sequence[str]) -> ModelStep:
     offered = (*tools, FINISH)
     written = written_calls.find(text, offered)
     if written is not None:
-        return _of_actions([_written(tool, arguments) for tool, arguments in written.calls], written.text)
+        return of_actions([_written(tool, arguments) for tool, arguments in written.calls], written.text)
     fenced = _FENCED.fullmatch(text.strip())
     try:
         value = json.loads(repair(fenced[1] if fenced else text), strict=False)
@@ -110,7 +109,7 @@ def _written(tool: str, arguments: Json | str) -> ModelAction:
     return ModelAction(tool, arguments)
 
 
-def _of_actions(actions: list[ModelAction], said: str) -> ModelStep:
+def of_actions(actions: list[ModelAction], said: str) -> ModelStep:
     if all(action.tool == FINISH and not action.problem for action in actions):
         return ModelStep(summary=_text(actions[0].arguments.get("finalSummary")) or said, done=True)
     return ModelStep(actions, commentary=said)
@@ -144,7 +143,7 @@ def _acting(value: Mapping[str, Any]) -> ModelStep:
         raise Invalid("A step that is not final needs at least one action in 'actions'.")
     if len(actions) > ACTIONS_MAX:
         raise Invalid(f"A step has at most {ACTIONS_MAX} actions.")
-    return _of_actions([_action(each) for each in actions], _text(value.get("commentary")))
+    return of_actions([_action(each) for each in actions], _text(value.get("commentary")))
 
 
 def _action(value: Any) -> ModelAction:

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from portico.agents.loop.compaction import after_summary, summary
-from portico.agents.loop.protocol import FINISH, NOT_FINAL, ModelStep
+from portico.agents.loop.other_names import FINISH
+from portico.agents.loop.protocol import NOT_FINAL, ModelStep
 from portico.agents.loop.reply import Said
 from portico.agents.loop.transcript import Entry, Exchange, UserText, cut, of_turns
 from portico.kernel.errors import PorticoError

@@ -10,9 +10,9 @@ from portico.agents.loop.act import begin, fail, perform
 from portico.agents.loop.compaction import MARK, REQUEST, SYSTEM, split
 from portico.agents.loop.guidance import Guidance, near_rules
 from portico.agents.loop.model_call import ModelCaller, Way
+from portico.agents.loop.other_names import FINISH
 from portico.agents.loop.prompt import system_message
 from portico.agents.loop.protocol import (
-    FINISH,
     FINISH_TOOL,
     NOT_FINAL,
     QUOTE,
@@ -21,6 +21,7 @@ from portico.agents.loop.protocol import (
     ModelStep,
     chat_instructions,
     correction,
+    of_actions,
     read_answer,
     read_calls,
     read_text,
@@ -31,7 +32,7 @@ from portico.agents.loop.repeats import INFORM, STOP, Repeats, advice
 from portico.agents.loop.reply import ModelError, Reply, Said, WireName
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
-from portico.agents.loop.tools import CHANGES, plain
+from portico.agents.loop.tools import CHANGES
 from portico.agents.loop.toolset.choice import Toolset
 from portico.agents.loop.transcript import Entry, Exchange, UserText, compacts, cut, fitting, size_of
 from portico.agents.loop.visible_calls import VisibleCalls
@@ -147,7 +148,7 @@ class LoopRun:
             prose = VisibleText(self._turn, f"step{self._number + 1}")
             reply = await self._ask("", tools, prose)
             try:
-                step = self._read(reply, tools)
+                step = self._adapted(self._read(reply, tools))
             except Invalid as error:
                 wrong += 1
                 await self._complain(reply, str(error), tools, wrong)
@@ -179,6 +180,18 @@ class LoopRun:
             if step.done:
                 raise
             return step
+
+    def _adapted(self, step: ModelStep) -> ModelStep:
+        """The step with its calls in the form in which they are judged, shown and run. A `finish` under another name
+        ends the run, too."""
+        if not step.actions:
+            return step
+        actions = [action if self._is_others(action) else self._tools.adapt(action) for action in step.actions]
+        return of_actions(actions, step.commentary)
+
+    def _is_others(self, action: ModelAction) -> bool:
+        """A tool of an MCP server or of the session gets its arguments as they are."""
+        return action.tool not in self._tools and not self._is_unknown(action)
 
     def _show(self, reply: Reply, step: ModelStep, prose: VisibleText) -> None:
         """What a person has not seen yet of a valid step."""
@@ -389,8 +402,8 @@ class LoopRun:
             call.ready("{}", action.tool)
             return await fail(call, BadRequest(action.problem, field="arguments"))
         if action.tool in self._tools or self._is_unknown(action):
-            wanted = plain(action.arguments, action.tool)
-            return await perform(call, wanted, self._tools.plan(action.tool, wanted), self._current)
+            planned = self._tools.plan(action.tool, action.arguments)
+            return await perform(call, action.arguments, planned, self._current)
         if action.tool in self._servers:
             plan = self._servers.plan(action.tool, action.arguments)
             return await perform(call, action.arguments, plan, self._current)
@@ -425,7 +438,7 @@ class LoopRun:
 def _touched(step: ModelStep) -> Iterator[str]:
     """The files that the calls of a step name."""
     for action in step.actions:
-        wanted = plain(action.arguments, action.tool)
+        wanted = action.arguments
         for value in (wanted.get("path"), *(files if isinstance(files := wanted.get("files"), list) else ())):
             if isinstance(value, str):
                 yield value

@@ -38,8 +38,6 @@ PREVIEW_LINES = 2000
 """Lines of a diff that a person gets to see."""
 EDIT_CHARS = 64 * 1024
 """Limit for either side of an edit that is stored with its call: as much as a model reads of one file in one answer."""
-WRAPPERS = ("args", "arguments", "parameters", "input")
-"""Names under which weak models wrap the arguments once more, as other protocols do."""
 
 
 class ListFiles(Struct, forbid_unknown_fields=True):
@@ -364,37 +362,6 @@ def _edited(before: str, wanted: EditFile) -> tuple[str, list[str]]:
         notes += [made.note] if made.note else []
         notes += [f"{made.places} places were replaced"] if each.all else []
     return text, notes
-
-
-def plain(arguments: Json, tool: str = "") -> Json:
-    """The arguments as they were meant: unwrapped, without nulls for what is left out, one file as a list of one."""
-    if len(arguments) == 1:
-        [(name, value)] = arguments.items()
-        arguments = value if name in WRAPPERS and isinstance(value, dict) else arguments
-    said = {name: value for name, value in arguments.items() if value is not None}
-    edits = said.get("edits")
-    if isinstance(edits, list):
-        said["edits"] = [_renamed(each) if isinstance(each, dict) else each for each in edits]
-    said = _renamed(said)
-    if "path" in said and tool == "readFiles" and "files" not in said:
-        said["files"] = said.pop("path")
-    return {**said, "files": [said["files"]]} if isinstance(said.get("files"), str) else said
-
-
-_ALIASES = {
-    **dict.fromkeys(("old_string", "oldText", "old_str", "old_text", "oldString"), "search"),
-    **dict.fromkeys(("new_string", "newText", "new_str", "new_text", "newString"), "replace"),
-    **dict.fromkeys(("replace_all", "replaceAll"), "all"),
-    **dict.fromkeys(("file_path", "filePath", "filename", "file"), "path"),
-}
-"""Names of arguments that models know from other agents."""
-
-
-def _renamed(arguments: Json) -> Json:
-    return {
-        _ALIASES[name] if name in _ALIASES and _ALIASES[name] not in arguments else name: value
-        for name, value in arguments.items()
-    }
 
 
 def _fits(glob: str, name: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from portico.agents.loop.arguments import NoArguments, canonical, is_flat, parse
+from portico.agents.loop.other_names import own_name
 from portico.kernel.events import Json
 from portico.surrogates import repair
 
@@ -66,9 +67,10 @@ def _pieces(text: str, pattern: re.Pattern[str], read: Callable[[re.Match[str]],
 
 
 def _known(name: str, arguments: str | Json, tools: tuple[str, ...]) -> Found:
-    """A call of an offered tool, else nothing: examples in prose have other names."""
+    """A call of an offered tool, also under the name that another agent gives it; else nothing: examples in prose have
+    other names."""
     tool = canonical(name, tools)
-    if tool not in tools:
+    if tool not in tools and (not arguments or not own_name(name, tools)):
         return []
     if isinstance(arguments, dict):
         return [(tool, arguments)]

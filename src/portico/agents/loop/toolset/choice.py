@@ -6,7 +6,11 @@ The choice depends on `[agents.loop] tools` and on the size of the model: small 
 from collections.abc import Collection
 from typing import Literal
 
+from msgspec.structs import replace
+
+from portico.agents.loop.fields import fitted
 from portico.agents.loop.looking_commands import only_looks
+from portico.agents.loop.other_tools import translated
 from portico.agents.loop.protocol import ModelAction
 from portico.agents.loop.tools import READS, TOOLS, LoopToolbox, PlannedCall
 from portico.agents.loop.toolset.ask import ASK
@@ -25,6 +29,8 @@ EXTRAS: dict[str, ExtraTool] = {each.name: each for each in _EXTRAS}
 NAMES = (*(tool.name for tool in TOOLS), *EXTRAS)
 LOOKING = frozenset({*READS, VIEW.name, SKILL.name})
 """The tools of a sub-agent that only looks."""
+_LOOSE = frozenset(name for name, each in EXTRAS.items() if each.reads) | {PLAN.name, ASK.name}
+"""Tools beside `READS` that change nothing."""
 Choice = Literal["auto", "basic", "all"]
 
 
@@ -49,6 +55,16 @@ class Toolset:
 
     def __contains__(self, name: str) -> bool:
         return name in self._names
+
+    def adapt(self, action: ModelAction) -> ModelAction:
+        """The call in the form in which it is judged, shown and run."""
+        if action.tool not in self._names:
+            action = translated(action, self._names, self.roots.has)
+        if action.problem or action.tool not in self._names:
+            return action
+        schema = next(spec.schema for spec in self.specs if spec.name == action.tool)
+        arguments = fitted(action.arguments, schema, reads=action.tool in READS or action.tool in _LOOSE)
+        return replace(action, arguments=arguments)
 
     async def plan(self, name: str, arguments: Json) -> PlannedCall:
         if name not in self._names:
