@@ -21,7 +21,7 @@ from portico.agents.certificates import certificates
 from portico.agents.facts import Problem
 from portico.agents.loop.http_transport import FastTransport, needs_proxy
 from portico.agents.loop.refusal import BODY_BYTES, refusal
-from portico.agents.loop.reply import ANSWER_MAX, ModelError, NoList, Reply, Report
+from portico.agents.loop.reply import ANSWER_MAX, ERROR_CHARS, ModelError, NoList, Reply, Report
 from portico.agents.loop.windows import listed, of_llama_cpp, of_ollama
 from portico.agents.loop.wires.registry import CODECS, AnswerStream, WireSetting, wire_of
 from portico.agents.loop.wires.request import CompletionRequest
@@ -37,6 +37,8 @@ BOM = b"\xef\xbb\xbf"
 CONNECT_SECONDS = 10.0
 END_SECONDS = 0.05
 """For the end of a body whose content is whole: less than what a new connection takes."""
+REDIRECTS_MAX = 4
+"""Of one request: to https, to a path, and two more."""
 LIST_SECONDS = 1.5
 """For the list of models: a person waits for it."""
 
@@ -69,6 +71,7 @@ class ModelEndpoint:
         self._asked: set[str] = set()
         self.refused = Problem()
         """Why it rejected our key, until it answers. New settings create a new endpoint, without this note."""
+        self._seconds = timeout
         self.schema_first = schema_first
         """Constrained decoding is this server's strength (llama.cpp); native calls depend on the model's template."""
         self.context_chars = context_chars
@@ -99,7 +102,9 @@ class ModelEndpoint:
     async def models(self) -> list[str]:
         """The names the endpoint lists; raises ModelError when it does not answer."""
         try:
-            answer = await self._http.get(f"{self.url}/models", timeout=LIST_SECONDS)
+            answer = await self._send(self._http.build_request("GET", f"{self.url}/models", timeout=LIST_SECONDS))
+            await answer.aread()
+            await answer.aclose()
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ModelError(f"{self.name} at {self.url} does not answer: {_said(error)}.", again=True) from error
         if answer.status_code >= 400:
@@ -144,27 +149,52 @@ class ModelEndpoint:
         drained: Callable[[], Awaitable[None]],
         retract: Callable[[], None] = lambda: None,
         grow: Callable[[str, str, str], None] = lambda ident, name, piece: None,
+        timeout_factor: int = 1,
     ) -> Reply:
         """Streams one answer; returns when it is complete. `drained` waits while the disk is slower; `retract` is
-        called when everything reported so far turns out to be reasoning, `grow` with arguments of calls."""
+        called when everything reported so far turns out to be reasoning, `grow` with arguments of calls;
+        `timeout_factor`: how many times the usual timeout the model may be silent."""
         with self._using():
-            return await self._ask(ask, self.codec.stream(self.name, report, retract, grow), drained)
+            return await self._ask(ask, self.codec.stream(self.name, report, retract, grow), drained, timeout_factor)
 
-    async def _ask(self, ask: CompletionRequest, answer: AnswerStream, drained: Callable[[], Awaitable[None]]) -> Reply:
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        """Follows redirects on the same host, also from http to https; the method stays. The key is sent to no other
+        host."""
+        for _ in range(REDIRECTS_MAX):
+            response = await self._http.send(request, stream=True)
+            if not response.has_redirect_location:
+                return response
+            await response.aclose()
+            target = response.url.join(response.headers["location"])
+            if not _follows(response.url, target):
+                raise ModelError(
+                    f"{self.name} at {self.url} redirects to {_base(target, self.codec.path)}. The key was not sent "
+                    "there. If this address is right, set it as base_url."
+                )
+            request = self._http.build_request(
+                request.method, target, content=request.content, headers=request.headers, timeout=_timeout(request)
+            )
+        raise ModelError(f"{self.name} at {self.url} redirects more than {REDIRECTS_MAX} times.")
+
+    async def _ask(
+        self, ask: CompletionRequest, answer: AnswerStream, drained: Callable[[], Awaitable[None]], timeout_factor: int
+    ) -> Reply:
+        times = httpx.Timeout(self._seconds * timeout_factor, connect=self._http.timeout.connect)
         try:
             request = self._http.build_request(
                 "POST",
                 f"{self.url}/{self.codec.path}",
                 content=msgspec.json.encode(self.codec.body(ask)),
                 headers={"Content-Type": "application/json", "Accept": "text/event-stream"},
+                timeout=times,
             )
-            response = await self._http.send(request, stream=True)
-            if (moved := _moved(response)) is not None:
-                await response.aclose()
-                request = self._http.build_request("POST", moved, content=request.content, headers=request.headers)
-                response = await self._http.send(request, stream=True)
+            response = await self._send(request)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ModelError(f"{self.name} at {self.url} does not answer: {_said(error)}.", again=True) from error
+            raise ModelError(
+                f"{self.name} at {self.url} does not answer: {_said(error)}.",
+                again=True,
+                silent=isinstance(error, httpx.ReadTimeout),
+            ) from error
         try:
             if response.status_code != 200:
                 refusal = self._refusal(response.status_code, await _some(response), response.headers)
@@ -187,7 +217,10 @@ class ModelEndpoint:
                         break
                     await drained()
         except httpx.HTTPError as error:
-            raise ModelError(f"The stream of {self.name} broke off: {_said(error)}.", again=True) from error
+            silent = isinstance(error, httpx.ReadTimeout)
+            raise ModelError(
+                f"The stream of {self.name} broke off: {_said(error)}.", again=True, silent=silent
+            ) from error
         finally:
             # Shielded: a cancel must not leave the connection, and with it the model, running.
             await asyncio.shield(response.aclose())
@@ -246,14 +279,21 @@ async def _some(response: httpx.Response, limit: int = BODY_BYTES) -> bytes:
     return bytes(body)
 
 
-def _moved(response: httpx.Response) -> httpx.URL | None:
-    """Where a request is made again: 307 and 308 keep the method. Not to another host: the key would go there."""
-    if response.status_code not in (307, 308) or not response.has_redirect_location:
-        return None
-    target = response.url.join(response.headers["location"])
-    same = (target.scheme, target.host, target.port) == (response.url.scheme, response.url.host, response.url.port)
-    secured = target.scheme == "https" and response.url.scheme == "http" and target.host == response.url.host
-    return target if same or secured else None
+def _follows(source: httpx.URL, target: httpx.URL) -> bool:
+    """Whether a request is made again at the target, which gets the key."""
+    same = (target.scheme, target.host, target.port) == (source.scheme, source.host, source.port)
+    return same or (target.scheme == "https" and source.scheme == "http" and target.host == source.host)
+
+
+def _base(target: httpx.URL, path: str) -> str:
+    """The address for the settings, without what a person must not see."""
+    shown = target.copy_with(userinfo=b"", query=None, fragment=None)
+    return str(shown).removesuffix("/").removesuffix(f"/{path}").removesuffix("/models")[:ERROR_CHARS]
+
+
+def _timeout(request: httpx.Request) -> httpx.Timeout:
+    times = request.extensions["timeout"]
+    return httpx.Timeout(times["read"], connect=times["connect"])
 
 
 def _said(error: Exception) -> str:

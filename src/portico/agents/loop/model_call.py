@@ -16,6 +16,7 @@ from portico.agents.loop.reply import Feature, ModelError, Reply, Report
 from portico.agents.loop.settings import Current
 from portico.agents.loop.windows import SHARE, SHRINK, UNKNOWN_CHARS, of_price_list
 from portico.agents.loop.wires.request import CompletionRequest
+from portico.agents.loop.wires.roles import fitted
 from portico.kernel.errors import AgentError, SignInRequired
 
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -30,8 +31,18 @@ WAITS_MAX = 8
 LONG_CHARS = UNKNOWN_CHARS // 2
 """Of a conversation from which on the price list is asked for a window that nobody else knows."""
 Mode = Literal["tools", "schema", "text"]
-FEATURES: tuple[Feature, ...] = ("tools", "schema", "usage", "pictures")
+FEATURES: tuple[Feature, ...] = ("tools", "schema", "usage", "pictures", "temperature", "max_tokens")
+SHAPES: tuple[Feature, ...] = ("system", "alternation", "extras")
+"""Of messages. One conversation may have what another does not have, so that an answer proves nothing."""
+TIMEOUT_FACTOR = 4
+"""How much longer a model may be silent in the next attempt: one that reads slowly would never come to its answer."""
 NOTICES: dict[Feature, str] = {
+    "usage": "{model} does not report tokens in a stream; they are not counted.",
+    "temperature": "{error} It is left out for some minutes.",
+    "max_tokens": "{error} {model} is asked with `max_completion_tokens` for some minutes.",
+    "system": "{error} {model} gets its instructions in the first message for some minutes.",
+    "alternation": "{error} {model} gets messages in alternating roles for some minutes.",
+    "extras": "{error} {model} gets its messages without the fields of other vendors for some minutes.",
     "tools": "{error} {model} is asked without native tools for some minutes; it writes its calls as text.",
     "pictures": "{model} does not take pictures; they are left out.",
 }
@@ -43,12 +54,17 @@ class Known:
 
     def __init__(self) -> None:
         self._lacking: dict[Feature, float] = {}
+        self.most: int | None = None
+        """Tokens of the longest answer, where an error has named them."""
         self.works: set[Feature] = set()
         """Features of requests that were answered: a later error is about something else."""
 
     def lacks(self, feature: Feature) -> bool:
         noted_at = self._lacking.get(feature)
         return noted_at is not None and monotonic() - noted_at < limits.AGENT_FACT_SECONDS
+
+    def lacking(self) -> frozenset[Feature]:
+        return frozenset(feature for feature in self._lacking if self.lacks(feature))
 
     def leave_out(self, feature: Feature) -> None:
         self._lacking[feature] = monotonic()
@@ -59,16 +75,31 @@ Lacking = dict[tuple[str, str], Known]
 
 
 class Way:
-    """How to ask: which model, where, and with which of the optional features."""
+    """How to ask: which model, where, and without which features."""
 
-    def __init__(
-        self, model: str, endpoint: ModelEndpoint, mode: Mode, usage: bool = True, pictures: bool = True
-    ) -> None:
+    def __init__(self, model: str, endpoint: ModelEndpoint, mode: Mode, known: Known | None = None) -> None:
         self.model = model
         self.endpoint = endpoint
         self.mode: Mode = mode
-        self.usage = usage
-        self.pictures = pictures
+        self.lacks: frozenset[Feature] = known.lacking() if known is not None else frozenset()
+        self._most = known.most if known is not None else None
+
+    @property
+    def usage(self) -> bool:
+        return "usage" not in self.lacks
+
+    @property
+    def pictures(self) -> bool:
+        return "pictures" not in self.lacks
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Of an answer: what the endpoint is asked for, or the most that the model has."""
+        wanted = self.endpoint.max_tokens
+        return self._most if wanted is None or self._most is None else min(wanted, self._most)
+
+    def temperature(self, wanted: float | None) -> float | None:
+        return None if "temperature" in self.lacks else wanted
 
 
 class ModelCaller:
@@ -153,19 +184,19 @@ class ModelCaller:
     ) -> Reply:
         endpoint = await self._directory.find(self.model, self._current)
         known = self._lacking.setdefault((endpoint.url, self.model), Known())
-        attempts = 0
+        attempts, timeout_factor = 0, 1
         while True:
             mode = self._mode(endpoint, known)
-            way = Way(self.model, endpoint, mode, not known.lacks("usage"), not known.lacks("pictures"))
-            ask = build(way)
+            ask = build(Way(self.model, endpoint, mode, known))
             try:
-                reply = await endpoint.ask(ask, report, drained, void, grow)
+                reply = await endpoint.ask(ask, report, drained, void, grow, timeout_factor)
                 known.works |= {feature for feature in FEATURES if _asked_for(ask, feature)}
                 return reply
             except ModelError as error:
                 if self._leaves_out(error, known, ask):
                     continue
                 attempts += 1
+                timeout_factor *= TIMEOUT_FACTOR if error.silent else 1
                 retries = self._current.loop.retries
                 if retries and error.retry_after is not None:
                     retries = max(retries, WAITS_MAX)
@@ -175,7 +206,10 @@ class ModelCaller:
                 if wait > (WAIT_MAX if self._at + 1 < len(self._models) else WAIT_LAST):
                     raise
                 void()
-                if wait >= 5:
+                if error.silent:
+                    more = f"Trying again, and waiting up to {self._current.loop.timeout * timeout_factor:.0f} seconds."
+                    self._waits(f"{error.message} {more}")
+                elif wait >= 5:
                     self._waits(f"{error.message} Trying again in {wait:.0f} seconds.")
                 else:
                     self._notice(f"{error.message} Trying again.")
@@ -185,11 +219,24 @@ class ModelCaller:
         """Whether the request is made again without a feature that the endpoint clearly rejects: only one that it has
         never accepted, and only for some minutes."""
         feature = error.lacks
-        if feature is None or feature in known.works or known.lacks(feature) or not _asked_for(ask, feature):
+        if feature == "alternation" and known.lacks(feature):  # its template has no role for results of tools
+            feature = "tools"
+        elif feature is None or feature in known.works:
             return False
+        if known.lacks(feature) or not _asked_for(ask, feature):
+            return self._shortens(error, known)
         known.leave_out(feature)
+        known.most = error.most or known.most
         if feature in NOTICES:
             self._notice(NOTICES[feature].format(model=self.model, error=error.message))
+        return True
+
+    def _shortens(self, error: ModelError, known: Known) -> bool:
+        """Whether the request is made again for a shorter answer."""
+        if error.most is None or known.most == error.most:
+            return False
+        known.most = error.most
+        self._notice(f"{error.message} Answers of {self.model} have at most {error.most} tokens.")
         return True
 
     def _mode(self, endpoint: ModelEndpoint, known: Known) -> Mode:
@@ -208,6 +255,9 @@ def _asked_for(ask: CompletionRequest, feature: Feature) -> bool:
         "schema": ask.schema is not None,
         "usage": ask.usage,
         "pictures": ask.pictures,
+        "temperature": ask.temperature is not None,
+        "max_tokens": ask.max_tokens is not None and ask.wire == "chat",
+        **{each: ask.wire == "chat" and fitted(ask.messages, [each]) != list(ask.messages) for each in SHAPES},
     }[feature]
 
 

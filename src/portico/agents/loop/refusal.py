@@ -22,9 +22,35 @@ def _any(*phrases: str) -> re.Pattern[str]:
 _REJECTS = _any(
     r"not? support|unsupported|n't support|does ?n[o']t",
     r"(?:not|n't) (?:enabled|available|allowed|permitted|implemented|supported)",
+    r"only .{0,30}(?:allowed|supported)|deprecated|use '?max_completion_tokens",
     r"can ?not|can't|unknown|unrecogni[sz]ed|unexpected|\bextra |additional propert|requires?|no endpoints",
 )
+_ROLES = _any(
+    r"roles? must (?:be )?alternat|must alternate|unexpected role|expected last role",
+    r"consecutive (?:user|assistant|messages)",
+    r"first (?:message|content) (?:must|should) be|(?:must|should) (?:start|begin) with (?:a |the )?user|same role",
+)
+"""Of chat templates and of endpoints with rules for the order of roles. A template that fails is often a 500."""
+_SYSTEM = _any(
+    r"(?:system|developer)['\"`]? ?(?:role|message|prompt|instruction)",
+    r"\brole\b.{0,30}['\"`](?:system|developer)",
+    r"only user,? .{0,20}roles? (?:are|is) supported",
+)
+_MOST = _any(
+    r"max_tokens: \d+ > (\d+)",
+    r"at most (\d+) (?:completion|output) tokens",
+    r"max_tokens.{0,60}(?:<=|less than or equal to|range .{0,20}is \[\d+, ?) ?(\d+)",
+)
+"""The longest answer of a model that was asked for a longer one."""
 _FEATURES: dict[Feature, re.Pattern[str]] = {
+    "temperature": _any("temperature"),
+    "max_tokens": _any("max_tokens"),
+    "system": _SYSTEM,
+    "extras": _any(
+        r"\breasoning(?:_content|_details)?\b",
+        "thought_signature|extra_content",
+        r"messages?\W+\d+\W.{0,80}(?:propert|extra)",
+    ),
     "pictures": _any("image", "vision", "multimodal", "mmproj"),
     "usage": _any("stream_options", "include_usage"),
     "tools": _any(
@@ -69,6 +95,7 @@ def refusal(name: str, url: str, status: int, body: bytes, headers: Mapping[str,
         again=again and status != 501 and code not in _SPENT,
         retry_after=wait_asked(headers, words),
         lacks=_lacks(status, words),
+        most=_most(words),
     )
 
 
@@ -101,9 +128,20 @@ def window(words: str) -> int | None:
 
 def _lacks(status: int, words: str) -> Feature | None:
     """Which optional feature the endpoint rejects, where it clearly does so."""
+    if status in (*_LACKING, 500) and _ROLES.search(words):
+        return "alternation"
+    if status in (*_LACKING, 500) and _SYSTEM.search(words) and _REJECTS.search(words):
+        return "system"
+    if status in _LACKING and _most(words):
+        return "max_tokens"
     if status not in _LACKING or _REJECTS.search(words) is None:
         return None
     return next((each for each, signs in _FEATURES.items() if signs.search(words)), None)
+
+
+def _most(words: str) -> int | None:
+    found = _MOST.search(words)
+    return int(next(each for each in found.groups() if each)) if found is not None else None
 
 
 def wait_asked(headers: Mapping[str, str], words: str = "", now: float | None = None) -> float | None:

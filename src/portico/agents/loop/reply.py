@@ -13,7 +13,11 @@ CALLS_MAX = 100
 ERROR_CHARS = 300
 """What a message quotes of an endpoint's error text."""
 
-Feature = Literal["tools", "schema", "usage", "pictures"]
+Feature = Literal[
+    "tools", "schema", "usage", "pictures", "temperature", "max_tokens", "system", "alternation", "extras"
+]
+"""What an endpoint may reject: optional fields (`extras`: fields of other vendors in messages), the system role, roles
+that do not alternate."""
 WireName = Literal["chat", "responses", "messages"]
 Report = Callable[[str, str], None]
 """Called with the new text and the new reasoning."""
@@ -32,6 +36,8 @@ class ModelError(AgentError):
         too_long: bool = False,
         refused: bool = False,
         window: int | None = None,
+        most: int | None = None,
+        silent: bool = False,
     ) -> None:
         super().__init__(message, retry_after=retry_after)
         self.again = again
@@ -41,6 +47,10 @@ class ModelError(AgentError):
         """It does not accept the key."""
         self.window = window
         """The context window in tokens, where the error names it."""
+        self.most = most
+        """The longest answer in tokens, where the error names it."""
+        self.silent = silent
+        """It sent nothing for too long: it may be a slow model that still reads the request."""
 
 
 class NoList(ModelError):

@@ -288,8 +288,10 @@ class LoopRun:
             tools=[*tools, FINISH_TOOL] if native else (),
             schema=step_schema(tools, endpoint.bound) if way.mode == "schema" and tools else None,
             usage=way.usage,
-            temperature=self._current.loop.temperature,
-            max_tokens=endpoint.max_tokens,
+            temperature=way.temperature(self._current.loop.temperature),
+            max_tokens=way.max_tokens,
+            wire=endpoint.wire,
+            lacks=way.lacks,
             cache=f"portico-{self._turn.session.id}" if endpoint.cache_keys else "",
             pictures=way.pictures and any(isinstance(each, UserText) and each.pictures for each in entries),
         )
@@ -331,8 +333,15 @@ class LoopRun:
         def build(way: Way) -> CompletionRequest:
             entries = fitting([*older, UserText("user", REQUEST)], limit - len(SYSTEM))
             sent = way.endpoint.codec.render(SYSTEM, entries, native=False, pictures=False)
-            most = way.endpoint.max_tokens
-            return CompletionRequest(way.model, sent, usage=way.usage, max_tokens=most, system=SYSTEM)
+            return CompletionRequest(
+                way.model,
+                sent,
+                usage=way.usage,
+                max_tokens=way.max_tokens,
+                wire=way.endpoint.wire,
+                lacks=way.lacks,
+                system=SYSTEM,
+            )
 
         try:
             reply = await self._asker.ask(build, lambda text, reasoning: None, self._turn.drained)

@@ -8,6 +8,7 @@ from portico.agents.loop.protocol import feedback
 from portico.agents.loop.reply import Said, WireName
 from portico.agents.loop.transcript import Entry, Exchange, UserText
 from portico.agents.loop.wires.request import CompletionRequest
+from portico.agents.loop.wires.roles import as_parts, fitted, joined
 from portico.kernel.events import Json, ToolSpec
 
 PATH = "chat/completions"
@@ -57,15 +58,7 @@ def _add_user(found: list[Json], content: Any) -> None:
     if found[-1]["role"] != "user":
         found.append({"role": "user", "content": content})
         return
-    before = found[-1]["content"]
-    if isinstance(before, str) and isinstance(content, str):
-        found[-1] = {"role": "user", "content": f"{before}\n\n{content}"}
-    else:
-        found[-1] = {"role": "user", "content": [*_as_parts(before), *_as_parts(content)]}
-
-
-def _as_parts(content: Any) -> list[Json]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+    found[-1] = {"role": "user", "content": joined(found[-1]["content"], content)}
 
 
 def _answer(entry: UserText, native: bool, model: str) -> Json:
@@ -138,7 +131,8 @@ def _textual(entry: Exchange) -> list[Json]:
 
 
 def body(ask: CompletionRequest) -> Json:
-    sent = _marked(ask.messages) if is_claude(ask.model) else list(ask.messages)
+    sent = fitted(ask.messages, ask.lacks)
+    sent = _marked(sent) if is_claude(ask.model) else sent
     body: Json = {"model": ask.model, "messages": sent, "stream": True}
     if ask.cache:
         body["prompt_cache_key"] = ask.cache
@@ -152,7 +146,7 @@ def body(ask: CompletionRequest) -> Json:
     if ask.temperature is not None:
         body["temperature"] = ask.temperature
     if ask.max_tokens is not None:
-        body["max_tokens"] = ask.max_tokens
+        body["max_completion_tokens" if "max_tokens" in ask.lacks else "max_tokens"] = ask.max_tokens
     return body
 
 
@@ -168,7 +162,7 @@ def _marked(sent: Sequence[Json]) -> list[Json]:
 
 
 def _with_mark(message: Json) -> Json:
-    *parts, tail = _as_parts(message["content"])
+    *parts, tail = as_parts(message["content"])
     return {**message, "content": [*parts, {**tail, "cache_control": {"type": "ephemeral"}}]}
 
 

@@ -1,10 +1,10 @@
 """One request to a model, in neutral terms and with the messages of its wire format."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from portico.agents.loop.reply import WireName
+from portico.agents.loop.reply import Feature, WireName
 from portico.kernel.events import Json, ToolSpec
 
 
@@ -23,5 +23,7 @@ class CompletionRequest(Struct, frozen=True):
     """For wire formats that have a field for it."""
     pictures: bool = False
     """Whether the messages contain some."""
+    lacks: Collection[Feature] = ()
+    """What the endpoint has rejected lately."""
     cache: str = ""
     """The same for all requests of one session: endpoints route them to the same prompt cache."""
