@@ -184,12 +184,16 @@ class Check:
         self.check_anywhere(anywhere)
 
     def begun(self) -> Counter[str]:
-        """How many turns each session began."""
-        return Counter(
-            record.channel.removeprefix("session/")
-            for record in self.records
-            if isinstance(record.event, e.TurnStarted)
-        )
+        """How many turns each session began, without those that a kill ended before anything happened in them: a turn
+        is recorded before its budget is checked."""
+        found: Counter[str] = Counter()
+        for channel, records in self.channels.items():
+            events = [record.event for record in records]
+            each = Counter(turn for event in events if (turn := getattr(event, "turn", None)))
+            cut = {event.turn for event in events if isinstance(event, e.TurnEnded) and event.outcome == "interrupted"}
+            begun = [event.turn for event in events if isinstance(event, e.TurnStarted)]
+            found[channel.removeprefix("session/")] += sum(turn not in cut or each[turn] > 2 for turn in begun)
+        return found
 
     def check_stories(self) -> None:
         for channel, records in self.channels.items():

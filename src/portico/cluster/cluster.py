@@ -34,7 +34,7 @@ from portico.kernel.log.log import NotOwner
 from portico.kernel.members import Fetched, Forward, Member, Members, PeerAnswer
 from portico.kernel.session import IDLE_SECONDS, Session
 from portico.server.settings import ClusterSettings
-from portico.tasks import end_tasks
+from portico.tasks import end_tasks, settle
 
 logger = logging.getLogger("portico.cluster")
 T = TypeVar("T")
@@ -428,8 +428,8 @@ class Cluster(Component, Members):
     async def signal(self, topic: str, data: str) -> None:
         """Call the listeners of a topic at all other live hosts. Best effort: nothing is stored or retried."""
         peers = [each for each in await self.roster.peers() if each.alive and each.id != self.log.lease.host]
-        sent = [self.link.signal(each.info.link, topic, data) for each in peers if each.info.link]
-        await asyncio.gather(*sent, return_exceptions=True)  # a host without answer is logged by the link
+        links = [each.info.link for each in peers if each.info.link]
+        await settle(*(asyncio.ensure_future(self.link.signal(link, topic, data)) for link in links))
 
     def on_signal(self, topic: str, listener: Callable[[str], object]) -> None:
         """Call `listener` with the data when another host signals the topic."""
