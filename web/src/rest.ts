@@ -1003,6 +1003,7 @@ export interface FlowStep {
   sandbox?: string;
   mayFail?: boolean;
   onInterrupt?: "ask" | "fail" | "retry";
+  at?: string;
 }
 
 export interface FolderAdded {
@@ -1765,6 +1766,8 @@ export interface PlannedStep {
   text?: string;
   agent?: string;
   asks?: boolean;
+  session?: string;
+  at?: string;
   checks?: number;
   secrets?: string[];
   sandbox?: unknown;
@@ -1801,6 +1804,8 @@ export interface PromptAction {
 export interface PromptDo {
   kind: "prompt";
   task: string;
+  session?: string;
+  same?: boolean;
 }
 
 export interface PushList {

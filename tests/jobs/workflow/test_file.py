@@ -24,6 +24,13 @@ def problems(text: str, file: str = "main.yaml") -> list[str]:
 WRONG: dict[str, tuple[str, list[str]]] = {
     "no mapping": ("- a", ["1:1: A workflow is a mapping with the key 'steps'."]),
     "no yaml": ("a: [", ["2:1: Not valid YAML: did not find expected node content."]),
+    "a template without quotes": (
+        "steps:\n  - {run: echo {{ item }}}",
+        [
+            "2:16: Not valid YAML: did not find expected ',' or '}'. Write texts that begin with {{, or that are "
+            "inside of { }, in quotes."
+        ],
+    ),
     "twice": ("steps: []\nsteps: []", ["2:1: The key 'steps' appears twice."]),
     "nothing": ("about: x", ["1:1: The key 'steps' is missing."]),
     "no steps": ("steps: []", ["1:8: steps: There is no step."]),

@@ -17,9 +17,9 @@ from portico.features.jobs.check import files_below
 from portico.features.jobs.context import context_at
 from portico.features.jobs.entry import Again, Branches, Flowing, If, Over
 from portico.features.jobs.flow_folders import FlowFolders
-from portico.features.jobs.result import Lane, StepResult, encode, lane_at
+from portico.features.jobs.result import Lane, SessionPlace, StepResult, encode, lane_at
 from portico.features.jobs.services import Services
-from portico.features.jobs.state import ITEMS, LANE, LAST, RESULT, JobState
+from portico.features.jobs.state import ITEMS, LANE, LAST, RESULT, SESSION, JobState
 from portico.features.jobs.step import FlowStep
 from portico.features.jobs.step_values import StepValues
 from portico.features.jobs.steps.ask import diff_of
@@ -29,7 +29,7 @@ from portico.features.jobs.work import ROOT, work_at
 from portico.features.jobs.workflow import template
 from portico.features.jobs.workflow.quote import Payload, unmarked
 from portico.kernel import events as e
-from portico.kernel.errors import PorticoError
+from portico.kernel.errors import BadRequest, PorticoError
 from portico.kernel.host import Host
 from portico.workspace.glob import Glob
 
@@ -66,16 +66,30 @@ class FlowValues:
     def context(self, path: str, attempt: int = 1) -> dict[str, Any]:
         return context_at(self._state, path, self._state.summary.cwd, attempt)
 
-    async def values(self, path: str, step: FlowStep, attempt: int) -> StepValues:
-        """What a step works with. Raises if a template of its environment fails or a secret is missing."""
+    async def values(self, path: str, step: FlowStep, attempt: int, fresh: bool = True) -> StepValues:
+        """What a step works with. Raises if a template of its environment fails or a secret is missing. `fresh`: it
+        does not continue the work of an earlier process."""
         cwd = await self.folders.folder(path)
         context = self.context(path, attempt)
+        commit = ""
+        if step.at:
+            named = template.render(step.at, context).strip()
+            if not named:
+                words = f"{step.at} is empty: that step has left no commit. Only a prompt in a worktree leaves one."
+                raise BadRequest(f"'at' should be a commit, and {words}", field="at")
+            tree = await self.folders.at(path, named, fresh)
+            cwd, commit = tree.folder, tree.base
         context["run"]["folder"] = cwd
         context["env"] = {name: template.render(value, context) for name, value in step.env.items()}
         granted = await self._services.secrets(step.secrets)
         if step.secrets:
             context["secrets"] = granted.env
-        return StepValues(context=context, cwd=cwd, secrets=granted.env, mask=granted.mask)
+        return StepValues(context=context, cwd=cwd, commit=commit, secrets=granted.env, mask=granted.mask)
+
+    def session(self, path: str, name: str) -> SessionPlace | None:
+        """The session that a step continues; None: the steps before it have none."""
+        text = self._state.nearest(path, SESSION + name)
+        return None if text is None else msgspec.json.decode(text, type=SessionPlace)
 
     async def diff(self, path: str) -> str:
         """What the run has changed so far."""

@@ -6,9 +6,18 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from portico.features.jobs import events as je
-from portico.features.jobs.entry import Branches, Over
-from portico.features.jobs.folders import close_folder, close_folders, commit_folder, folder_key, open_folder
+from portico.features.jobs.entry import Branches, Over, leaves_of
+from portico.features.jobs.folders import (
+    close_commit,
+    close_folder,
+    close_folders,
+    commit_folder,
+    folder_key,
+    open_commit,
+    open_folder,
+)
 from portico.features.jobs.state import BRANCH, JobState, up_from
+from portico.features.jobs.step import FlowStep
 from portico.features.jobs.work import ROOT, work_at
 from portico.kernel.errors import PorticoError
 from portico.workspace.worktree import Worktree
@@ -22,6 +31,8 @@ class FlowFolders:
         self._put = put
         self._branch = branch
         self._open: dict[str, Worktree] = {}
+        self._commits: dict[str, Worktree] = {}
+        """Folders of steps that work at a commit, by path."""
         self._lock = asyncio.Lock()
 
     @property
@@ -78,15 +89,30 @@ class FlowFolders:
         tree = await self.tree(path)
         return "" if tree is None else await commit_folder(tree, message)
 
+    async def at(self, path: str, commit: str, fresh: bool) -> Worktree:
+        """The folder of a step that works at a commit. Other steps do not see it."""
+        summary = self._state.summary
+        key = folder_key(summary.id, summary.started, path, "at")
+        tree = await open_commit(Path(summary.cwd), key, commit, within=await self.folder(path), fresh=fresh)
+        self._commits[path] = tree
+        return tree
+
+    async def leave(self, path: str) -> None:
+        """Remove the folder of a step that worked at a commit."""
+        if (tree := self._commits.pop(path, None)) is not None:
+            await close_commit(tree)
+
     async def close(self) -> None:
         """Commit what the run has left and remove its folder. The branch stays if it has commits."""
+        summary = self._state.summary
+        message = f"{summary.name}: changes at the end of {summary.id}"
+        commits = any(isinstance(leaf, FlowStep) and leaf.at for leaf in leaves_of(self._state.job.work))
+        if self.is_open or commits:
+            await close_folders(Path(summary.cwd), folder_key(summary.id, summary.started), message)
         if not self.is_open:
             return
         tree = await self.tree(ROOT)
         assert tree is not None
-        summary = self._state.summary
-        message = f"{summary.name}: changes at the end of {summary.id}"
-        await close_folders(Path(summary.cwd), folder_key(summary.id, summary.started), message)
         await commit_folder(tree, message)
         await close_folder(tree)
 

@@ -36,6 +36,7 @@ _LOCKS = KeyedLocks()
 
 class _FolderRecord(Struct):
     branch: str
+    """Empty: the folder shows a commit, and nothing in it is kept."""
     base: str
     closing: bool = False
     """The worktree is being removed: its files may be incomplete."""
@@ -111,6 +112,39 @@ async def close_folder(tree: Worktree, *, into: Worktree | None = None) -> bool:
     return False
 
 
+async def open_commit(checkout: Path, key: str, commit: str, *, within: str, fresh: bool) -> Worktree:
+    """A folder with exactly the files of a commit, without a branch. `within`: the folder in which the name of the
+    commit counts. `fresh`: what an earlier attempt has left there is removed."""
+    home = await _repository(checkout, "`at`", "at")
+    found = await call(Path(within), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    if found.code != 0:
+        raise BadRequest(f"'at' should be a commit of {str(home.top)!r}, and {commit!r} is none.", field="at")
+    start = found.data.decode().strip()
+    async with _LOCKS.of(str(home.common)):
+        path = _place(home, key)
+        record = _read(home, key)
+        if record is None:
+            _refuse_files(path)
+        if fresh or record != _FolderRecord("", start) or not await _is_complete(checkout, path):
+            _write(home, key, _FolderRecord("", start))
+            await _remove_files(checkout, path)
+            await git(checkout, "worktree", "add", "--quiet", "--detach", "--", str(path), start)
+    folder = path / home.prefix
+    os.makedirs(folder, exist_ok=True)
+    return Worktree(str(path), str(folder), "", start, str(home.top))
+
+
+async def close_commit(tree: Worktree) -> None:
+    """Remove a folder without a branch, and what was changed in it."""
+    checkout = Path(tree.repository)
+    home = await _repository(checkout)
+    async with _LOCKS.of(str(home.common)):
+        await _remove_files(checkout, Path(tree.path))
+        with contextlib.suppress(OSError):  # other runs have folders there
+            Path(tree.path).parent.rmdir()
+        _record_path(home, Path(tree.path).name).unlink(missing_ok=True)
+
+
 async def forget_folder(checkout: Path, key: str) -> None:
     """Remove what belongs to a deleted run, except for a branch with commits."""
     home = await _repository(checkout)
@@ -130,6 +164,9 @@ async def close_folders(checkout: Path, run: str, message: str) -> None:
         if record is None or (record.closing and not place.exists()):
             continue
         tree = Worktree(str(place), str(place / home.prefix), record.branch, record.base, str(home.top))
+        if not record.branch:
+            await close_commit(tree)
+            continue
         if not record.closing and await _is_complete(checkout, place):
             await _unlock(place)
             await _abort_merge(place)
@@ -147,12 +184,13 @@ def _refuse_files(path: Path) -> None:
         raise Conflict(f"{str(path)!r} is needed for the files of this job, and it is not empty. Move it away.")
 
 
-async def _repository(checkout: Path) -> Repository:
+async def _repository(checkout: Path, key: str = "`folder: worktree`", field: str = "folder") -> Repository:
     try:
         return await repository(checkout)
     except NotFound:
-        words = f"`folder: worktree` needs a git repository with a commit, and {str(checkout)!r} is in none."
-        raise BadRequest(f"{words} Run `git init` and commit there, or use `folder: shared`.", field="folder") from None
+        words = f"{key} needs a git repository with a commit, and {str(checkout)!r} is in none."
+        otherwise = ", or use `folder: shared`" if field == "folder" else ""
+        raise BadRequest(f"{words} Run `git init` and commit there{otherwise}.", field=field) from None
 
 
 async def _new_record(checkout: Path, home: Repository, key: str, branch: str, base: str) -> _FolderRecord:

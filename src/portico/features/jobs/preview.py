@@ -35,6 +35,10 @@ class PlannedStep(Struct, omit_defaults=True):
     agent: str = ""
     asks: bool = False
     """A person is asked."""
+    session: str = ""
+    """The step whose session it continues."""
+    at: str = ""
+    """The commit at which it works."""
     checks: int = 0
     secrets: list[str] = []
     sandbox: Any = None
@@ -130,6 +134,8 @@ def _step(step: FlowStep, tasks: dict[str, Task], context: dict[str, Any], insid
         text=_filled(_text(step.do, task), context, quote=isinstance(step.do, RunDo)),
         agent=(task.model.label or DEFAULT_AGENT) if task is not None and task.model is not None else "",
         asks=isinstance(step.do, AskDo) or any(each.person is not None for each in checks),
+        session=step.do.session if isinstance(step.do, PromptDo) and step.do.same else "",
+        at=_filled(step.at, context),
         checks=len(checks),
         secrets=step.secrets,
         sandbox=step.sandbox,
@@ -201,6 +207,7 @@ def _line(step: PlannedStep) -> str:
     text = " ".join(step.text.split())
     shown = text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
     notes = [step.agent, f"{step.checks} check{'s' * (step.checks > 1)}" if step.checks else ""]
+    notes += [f"in the session of {step.session}" if step.session else "", f"at {step.at}" if step.at else ""]
     notes += ["asks" if step.asks else "", f"secrets {', '.join(step.secrets)}" if step.secrets else ""]
     notes += [f"sandbox {text_of(step.sandbox)}" if step.sandbox else ""]
     about = f" ({'; '.join(filter(None, notes))})" if any(notes) else ""

@@ -29,6 +29,15 @@ class StepResult(Struct, omit_defaults=True):
     """Where those lanes are: the prefix of their paths."""
 
 
+class SessionPlace(Struct, omit_defaults=True):
+    """The session of a step, as a later step continues it."""
+
+    session: str
+    turn: str
+    """Its last turn; empty: the last one that has ended."""
+    job: str
+
+
 class Lane(Struct, omit_defaults=True):
     """An item of an `each`."""
 
@@ -57,7 +66,7 @@ def lost_result(state: JobState, ended: je.WorkEnded, reason: str = "") -> list[
     return [je.JobValue(path=ended.path, name=RESULT + leaf.id, value=encode(result))]
 
 
-def encode(result: StepResult) -> str:
+def encode(result: StepResult | SessionPlace) -> str:
     return msgspec.json.encode(result).decode()
 
 

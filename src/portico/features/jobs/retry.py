@@ -47,7 +47,8 @@ def kept_before(state: JobState, job: Job, step: str) -> Kept:
             continue
         kept.done[place] = run.outcome == "succeeded"
         kept.values[place] = dict(state.values[path])
-        commit = msgspec.json.decode(text, type=StepResult).commit or commit
+        if not leaf.at:  # it worked at an earlier commit
+            commit = msgspec.json.decode(text, type=StepResult).commit or commit
     _keep_items(state, job.work, moved, first, kept)
     if commit:
         kept.values[ROOT] = {BRANCH: commit}  # its worktree begins there

@@ -224,6 +224,8 @@ class JobRun:
         fallback = [each.id or "" for each in task.fallback]
         plan = self._planned(path, self._flow.name(path, step), task, model, fallback, known)
         plan.sandbox, plan.budget = step.sandbox, step.budget
+        if isinstance(do, PromptDo) and do.same:
+            plan.continues = self._flow.session(path, do.session)
         if (retry := step.retry) is not None:
             plan.waits = [retry.seconds(failures + 1) for failures in range(retry.times)]
             plan.attempts = retry.times + 1 if "agent" in retry.on else 1
@@ -292,6 +294,7 @@ class JobRun:
         left = [je.JobValue(path=path, name=name, value=value) for name, value in result.values.items()]
         if isinstance(run, StepRun) and isinstance(leaf, FlowStep) and result.outcome != "interrupted":
             left.append(je.JobValue(path=path, name=RESULT + leaf.id, value=encode(run.result(result))))
+            left += run.kept_session()
         return [(f"job/{self._job}", event) for event in (*left, ended)]
 
     def _paused(self, path: str, leaf: Ask | Wait, known: WorkAttempt | None) -> TaskPlan:

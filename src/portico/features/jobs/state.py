@@ -35,6 +35,8 @@ RESULT = "@"
 """Before the id of a step: the name of the value with its result."""
 BRANCH = "branch"
 """The name of the value of the root: the branch of the run's worktree."""
+SESSION = "&"
+"""Before the id of a step: the name of the value with the session that later steps continue."""
 LAST = "@"
 """The name under which `latest` has the last result of any step."""
 

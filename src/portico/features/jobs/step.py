@@ -38,6 +38,10 @@ class PromptDo(Part, frozen=True, kw_only=True, tag_field="kind", tag="prompt"):
 
     task: str
     """Its prompt and checks: the name of a task of the job."""
+    session: str = ""
+    """The first step of those that share a session. Empty: its session is for this step alone."""
+    same: bool = False
+    """It continues that session. The first step does not."""
 
 
 class RunDo(Part, frozen=True, kw_only=True, tag_field="kind", tag="run"):
@@ -114,6 +118,8 @@ class FlowStep(Part, frozen=True, kw_only=True, tag_field="kind", tag="Step"):
     sandbox: str = ""
     may_fail: bool = False
     on_interrupt: Literal["retry", "fail", "ask"] = "retry"
+    at: str = ""
+    """A template: the commit at which it works, in a separate folder."""
 
 
 class JobInput(Part, frozen=True, kw_only=True):

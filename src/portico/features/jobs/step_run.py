@@ -15,10 +15,10 @@ from portico.features.jobs.entry import ANSWER, Check, Criteria, FilesCheck
 from portico.features.jobs.flow import FlowValues
 from portico.features.jobs.folders import MergeConflict
 from portico.features.jobs.judge_check import value_of
-from portico.features.jobs.result import StepResult
+from portico.features.jobs.result import SessionPlace, StepResult, encode
 from portico.features.jobs.resume import Resumed
 from portico.features.jobs.services import Services
-from portico.features.jobs.state import JobSummary
+from portico.features.jobs.state import SESSION, JobSummary
 from portico.features.jobs.step import AskDo, CallDo, FlowStep, HttpDo, MergeDo, PromptDo, RunDo, WaitDo
 from portico.features.jobs.step_values import StepValues
 from portico.features.jobs.steps import ask, call, http, merge, run, wait
@@ -86,7 +86,8 @@ class StepRun(TaskRun):
 
     async def _course(self) -> bool:
         try:
-            self._prepared = await self._context.flow.values(self.plan.path, self._step, self.plan.attempt)
+            fresh = self.resumed is None
+            self._prepared = await self._context.flow.values(self.plan.path, self._step, self.plan.attempt, fresh)
             self.plan.cwd = self._prepared.cwd
             self.plan.render = self._rendered
             outcome = await self._tries(self._prepared)
@@ -124,7 +125,9 @@ class StepRun(TaskRun):
         match step.do:
             case RunDo():
                 required = await confine_required(self._host, values.cwd)
-                return await run.run(step, values, required or run.AUTHOR)
+                done = await run.run(step, values, required or run.AUTHOR)
+                done.commit = values.commit
+                return done
             case HttpDo():
                 return await http.run(step, values, context.services.allow_private, context.services.lookup)
             case AskDo():
@@ -149,13 +152,14 @@ class StepRun(TaskRun):
                 return await self._prompt()
 
     async def _prompt(self) -> StepOutcome:
-        folders = self._context.flow.folders
-        if self.plan.attempt == 1 and self.resumed is None:
+        assert self._prepared is not None
+        folders, at = self._context.flow.folders, self._prepared.commit
+        if self.plan.attempt == 1 and self.resumed is None and not at:
             # The agent begins at a commit: with what commands before it have changed, and nothing that is unknown.
             await folders.commit(self._context.path, f"Before {self.plan.name}")
         passed = await super()._course()
         changes = await self._sessions_of_task.changes()
-        commit = await folders.commit(self._context.path, self.plan.name) if passed else ""
+        commit = at or (await folders.commit(self._context.path, self.plan.name) if passed else "")
         return StepOutcome(passed, output=self._output(), changes=sorted(changes or {}), commit=commit)
 
     def _output(self) -> Any:
@@ -186,7 +190,22 @@ class StepRun(TaskRun):
             return ""
         return self._failed_check() or "the agent did not succeed."
 
+    def kept_session(self) -> list[je.JobValue]:
+        """The session that later steps continue. It is committed together with the end."""
+        do, used = self._step.do, self._sessions_of_task.worked
+        if not isinstance(do, PromptDo) or not do.session or used is None:
+            return []
+        place = SessionPlace(*used, job=self._context.job.id)
+        return [je.JobValue(path=self._context.path, name=SESSION + do.session, value=encode(place))]
+
     # -- what a task does differently here ---------------------------------------------------------------------
+
+    async def _finish(self, result: TaskResult) -> None:
+        await super()._finish(result)
+        try:
+            await self._context.flow.folders.leave(self._context.path)
+        except PorticoError as error:  # the end of the job removes it
+            self._host.logger.warning("job %s: %s", self._context.job.id, error.message)
 
     async def _guarded(self) -> TaskResult:
         """A crash fails the step, not the whole job."""

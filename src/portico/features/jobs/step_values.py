@@ -22,6 +22,8 @@ _SHOWN = 300
 class StepValues(Struct, kw_only=True):
     context: dict[str, Any]
     cwd: str
+    commit: str = ""
+    """At which the step works, in a folder of its own."""
     secrets: Mapping[str, str] = {}
     mask: Mask
 

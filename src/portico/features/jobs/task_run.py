@@ -27,6 +27,7 @@ from portico.features.jobs.judge_check import JudgeChecks
 from portico.features.jobs.load import CHECKS_FAILED
 from portico.features.jobs.models import model_id
 from portico.features.jobs.prompt import expand_prompt_dynamic
+from portico.features.jobs.result import SessionPlace
 from portico.features.jobs.resume import Resumed
 from portico.features.jobs.task_sessions import CRASH_PREFIX, TASK_ATTEMPTS, Mode, SessionCrash, TaskCrash, TaskSessions
 from portico.features.jobs.tools import Report
@@ -69,6 +70,8 @@ class TaskPlan(Struct, kw_only=True):
     """Of its sessions; empty: the default of the host."""
     budget: Budget = Budget()
     """Of each of its sessions."""
+    continues: SessionPlace | None = None
+    """The session of an earlier step, in which its prompts are sent."""
     render: Callable[[Prompt, dict[str, str]], str] = expand_prompt_dynamic
     """How values are put into prompts."""
 

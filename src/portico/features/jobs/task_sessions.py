@@ -22,17 +22,19 @@ from portico.features.jobs.check import Changes, Checked
 from portico.features.jobs.choice import choose
 from portico.features.jobs.entry import ANSWER, DrivingRetry
 from portico.features.jobs.evidence import evidence, named
+from portico.features.jobs.result import SessionPlace
 from portico.features.jobs.resume import QuestionPlace, Resumed
 from portico.features.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
 from portico.features.sandboxes.feature import confine
 from portico.kernel import events as e
+from portico.kernel.commands import ReopenSession
 from portico.kernel.errors import AgentUnavailable, BudgetSpent, LogUnavailable, NotFound, PorticoError, SignInRequired
 from portico.kernel.events import Budget, Json, Message
 from portico.kernel.host import Host
 from portico.kernel.log.log import NOT_WRITTEN
 from portico.kernel.question import Answer, Asking
 from portico.kernel.session import Session
-from portico.kernel.state import QuestionPart, SessionState, TurnState
+from portico.kernel.state import ChangeList, QuestionPart, SessionState, TurnState
 from portico.sandbox.policy import Confinement
 
 if TYPE_CHECKING:
@@ -103,6 +105,8 @@ class TaskSessions:
         """Returns whether the host is stopping; questions then stay open."""
         self._before: list[Session] = []
         """Open sessions that are not used yet: from an earlier process, or for a question that is being written."""
+        self.worked: tuple[str, str] | None = None
+        """The session of the work, and its last turn; empty while that runs, or if it failed."""
         self._asked: QuestionPlace | None = None
         """The question that an earlier process asked."""
 
@@ -116,6 +120,8 @@ class TaskSessions:
         turns = list(islice(cycle(line), max(self._plan.attempts, len(line))))
         intent = je.TaskPrompted(session="", prompts=0, retry=retry, values=values)
         report = await self._attempts(prompt, turns, falling=len(line) > 1, intent=intent)
+        if self._current is not None:
+            self._note_work(self._current.session)
         if self._current is not None and self._current.model in line:
             first = line.index(self._current.model)
             self._line = line[first:] + line[:first]  # the model that took over stays first
@@ -238,6 +244,7 @@ class TaskSessions:
     async def _intend(self, intent: je.TaskPrompted, session: Session) -> None:
         """Record the prompt before it is sent, so that a restart finds the turn of the work."""
         await session.load()
+        self.worked = session.id, ""
         sent = sum(turn.by == self._by for turn in session.state.turns)
         self.record(msgspec.structs.replace(intent, session=session.id, prompts=sent))
 
@@ -389,6 +396,7 @@ class TaskSessions:
                 await self._end_before(session, worked is not None and session is worked.session)
         if worked is None:
             return None
+        self._note_work(worked.session)
         if worked.model in self._line:
             first = self._line.index(worked.model)
             self._line = self._line[first:] + self._line[:first]
@@ -413,12 +421,23 @@ class TaskSessions:
         sessions = [self._borrowed] if self._borrowed is not None else self._opened
         found: Changes = {}
         for session in sessions:
-            listed = await session.changes()
-            if not listed.git or isinstance(listed.note, str):
-                return None
-            for each in listed.files:
-                found[each.path] = max(found.get(each.path, 0), each.added + each.removed)
+            for listed in await self._changes_in(session):
+                if not listed.git or isinstance(listed.note, str):
+                    return None
+                for each in listed.files:
+                    found[each.path] = max(found.get(each.path, 0), each.added + each.removed)
         return found
+
+    async def _changes_in(self, session: Session) -> list[ChangeList]:
+        """All changes of a session; in one that earlier steps have used, those of the turns of this one."""
+        if self._plan.continues is None:
+            return [await session.changes()]
+        await session.load()
+        return [await session.changes(turn.id) for turn in session.state.turns if turn.by == self._by]
+
+    def _note_work(self, session: Session) -> None:
+        turns = [turn.id for turn in session.state.turns if turn.by == self._by]
+        self.worked = session.id, turns[-1] if turns else ""
 
     async def _lent(self, session: Session) -> _Open:
         await session.load()
@@ -432,7 +451,7 @@ class TaskSessions:
         if self._current is not None:
             await self.end(True)
         try:
-            self._current = await self._open(model, driving, waits=waits)
+            self._current = await self._continued(model) or await self._open(model, driving, waits=waits)
         except NOT_WRITTEN:
             raise
         except PorticoError as error:
@@ -443,7 +462,31 @@ class TaskSessions:
             raise NotOpened(detail) from error
         return self._current
 
-    async def _open(self, model: str, driving: bool, *, waits: bool = True) -> _Open:
+    async def _continued(self, model: str) -> _Open | None:
+        """The session of the earlier step, also after a crash in it. If it is in use elsewhere, because it belongs to
+        another run or host, a copy of its turns. None: there is no such session, so the prompt gets a new one."""
+        place = self._plan.continues
+        if place is None or not self._host.has(place.session):
+            return None
+        session = await self._host.get(place.session)
+        await session.load()
+        here = place.job == self._plan.job and session.state.cwd == self._plan.cwd
+        if not here or not self._host.members.owns(session.channel):
+            turns = session.finished_turns(place.turn or None)
+            opened = await self._open(model, False, history=turns)
+            self._plan.continues = SessionPlace(opened.session.id, "", self._plan.job or "")
+            return opened
+        await session.do(ReopenSession(session=session.id), self._by)
+        if session not in self._opened:
+            self._opened.append(session)
+        info = await self._host.described(session.state.agent)
+        self.record(je.TaskSessionStarted(session=session.id, model=model, driving=True))
+        self.decide(f"[SESSION STARTED] the session of an earlier step continues with model {model}")
+        return _Open(session, model, False, info.capabilities.tools)
+
+    async def _open(
+        self, model: str, driving: bool, *, waits: bool = True, history: list[TurnState] | None = None
+    ) -> _Open:
         while True:
             try:
                 info, name = await choose(self._host, model)
@@ -461,6 +504,7 @@ class TaskSessions:
             title=self._plan.name,
             config=self._config(),
             owner=self._plan.owner,
+            history=history,
         )
         self._opened.append(session)
         single = self.mode == "single"

@@ -121,6 +121,12 @@ class PromptKeys(LeafKeys, frozen=True, kw_only=True, tag="prompt"):
     KEY: ClassVar[str] = "prompt"
 
     prompt: str
+    session: str = "new"
+    """`same`: the session of the nearest prompt before it that has the same agent. The id of a prompt before it: the
+    session of that one."""
+    at: str = ""
+    """A commit, such as `{{ steps.ID.commit }}`: the step works on exactly that, in a separate folder. What it changes
+    there is not kept."""
     check: list[CheckKeys] = []
     output: Literal["text", "json"] | OutputSchema = "text"
     fallback: list[str] = []
@@ -137,6 +143,8 @@ class RunKeys(LeafKeys, frozen=True, kw_only=True, tag="run"):
     exit: list[int] = field(default_factory=lambda: [0])
     """Exit codes that count as success."""
     stdin: str = ""
+    at: str = ""
+    """A commit: the command runs on exactly that, in a separate folder. What it changes there is not kept."""
     output: Literal["text", "json"] | OutputSchema = "text"
 
 

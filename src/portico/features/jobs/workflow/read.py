@@ -23,6 +23,8 @@ def read_yaml(text: str, file: str, first_line: int = 0) -> tuple[Any, Marks]:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line, mark.column) if mark is not None else (0, 0)
         message = f"Not valid YAML: {error.problem or error.context}."
+        if "{{" in "".join(text.splitlines()[line : line + 1]):
+            message += " Write texts that begin with {{, or that are inside of { }, in quotes."
         raise WorkflowError(file, [FileProblem(line + 1 + first_line, column + 1, "", message)]) from None
     except yaml.YAMLError as error:
         raise WorkflowError(file, [FileProblem(1, 1, "", f"Not valid YAML: {error}.")]) from None

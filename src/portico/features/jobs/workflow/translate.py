@@ -28,11 +28,12 @@ from portico.features.jobs.entry import (
     Seq,
     Task,
     Work,
+    rebuilt,
 )
 from portico.features.jobs.workflow import file as f
 from portico.features.jobs.workflow.inputs import default_error
 from portico.features.jobs.workflow.names import Names, Scope
-from portico.features.jobs.workflow.problem import Path, Problems
+from portico.features.jobs.workflow.problem import Path, Problems, did_you_mean
 from portico.features.jobs.workflow.schema import full_schema
 from portico.features.jobs.workflow.template import is_template
 from portico.kernel.events import Budget
@@ -45,6 +46,8 @@ FITS = "\n\nEnd your answer with JSON that fits this JSON Schema, in a fenced bl
 _ID = re.compile(r"[A-Za-z_]\w*")
 _HOOK = re.compile(r"[\w-]{1,100}", re.ASCII)
 _NAME_CHARS = 60
+_OF_SESSION = ("agent", "model", "budget", "label", "sandbox")
+"""Settings of a session: steps that share it have the same."""
 
 
 def translate(workflow: f.Workflow, name: str, file: str, source: str, problems: Problems) -> Entry:
@@ -80,6 +83,16 @@ class _Settings(Struct, frozen=True):
         return f"{self.agent}/{self.model}" if self.agent and self.model else self.agent or self.model
 
 
+class _Prompt(Struct, frozen=True):
+    """A prompt whose session later steps can continue."""
+
+    id: str
+    shared: str
+    """The step that begins its session."""
+    settings: _Settings
+    at: str
+
+
 class _Translation:
     def __init__(self, workflow: f.Workflow, problems: Problems) -> None:
         self._workflow = workflow
@@ -88,6 +101,10 @@ class _Translation:
         self._numbers = count()
         self._tasks: dict[str, Task] = {}
         self._free = (f"step_{number}" for number in count(1))
+        self._prompts: list[_Prompt] = []
+        """Those before the step in its lane, in the order of the file."""
+        self._shared: set[str] = set()
+        """Steps whose session a later one continues."""
 
     def entry(self, name: str, file: str, source: str) -> Entry:
         workflow = self._workflow
@@ -100,6 +117,7 @@ class _Translation:
         # The timeout and the budget of the file are those of the whole run.
         settings = replace(_Settings().within(workflow), timeout=None, budget=Budget())
         work, after = self._steps(workflow.steps, ("steps",), scope, settings)
+        work = self._with_sessions(work)
         self._names.check(workflow.result, ("result",), replace(scope, ids=after))
         self._names.check(workflow.artifacts, ("artifacts",), replace(scope, ids=after))
         if workflow.branch and not _in_worktrees(workflow):
@@ -196,10 +214,13 @@ class _Translation:
         return when
 
     def _group(self, step: f.StepsKeys, path: Path, scope: Scope, settings: _Settings) -> tuple[Work, frozenset[str]]:
+        before = list(self._prompts)
         body, ids = self._steps(step.steps, (*path, "steps"), scope, settings)
         otherwise: Work | None = None
         if step.otherwise:
+            then, self._prompts = self._prompts, before
             otherwise, more = self._steps(step.otherwise, (*path, "else"), scope, settings)
+            self._prompts = [*then, *self._prompts[len(before) :]]
             ids |= more
             if step.when is None:
                 self._problems.add((*path, "else"), "'else' needs 'if'.")
@@ -224,7 +245,9 @@ class _Translation:
         self._names.check(step.name, (*path, "name"), inner)
         ident = step.id or next(self._free)
         self._names.lanes |= {each.id: ident for each in _all(step.steps) if each.id}
+        before, self._prompts = self._prompts, []
         body, _ = self._steps(step.steps, (*path, "steps"), inner, settings)
+        self._prompts = before
         self._names.lanes = {key: value for key, value in self._names.lanes.items() if value != ident or step.id}
         over = Over(
             id=ident,
@@ -245,10 +268,13 @@ class _Translation:
     ) -> tuple[Work, frozenset[str]]:
         works: list[Work] = []
         ids: frozenset[str] = frozenset()
+        before = self._prompts
         for index, each in enumerate(step.parallel):
+            self._prompts = []
             work, known = self._step(each, (*path, "parallel", index), scope, settings)
             works.append(work)
             ids |= known
+        self._prompts = before
         if not works:
             self._problems.add((*path, "parallel"), "There is no branch.")
         ident = step.id or next(self._free)
@@ -317,10 +343,46 @@ class _Translation:
             sandbox=settings.sandbox,
             may_fail=step.may_fail,
             on_interrupt=step.on_interrupt,
+            at=self._at(step, path, scope),
         )
         if step.secrets and not isinstance(step, f.RunKeys | f.HttpKeys):
             self._problems.add((*path, "secrets"), "Only 'run' and 'http' steps get secrets, never an agent.")
         return leaf
+
+    def _at(self, step: f.LeafKeys, path: Path, scope: Scope) -> str:
+        at: str = getattr(step, "at", "")
+        self._names.check(at, (*path, "at"), scope)
+        if "steps." in at and not _in_worktrees(self._workflow):
+            self._problems.add((*path, "at"), "Only steps in a worktree leave a commit: set 'folder: worktree'.")
+        return at
+
+    def _session(self, step: f.PromptKeys, ident: str, path: Path, settings: _Settings) -> str:
+        """The step that begins the session of this one."""
+        wanted, path = step.session, (*path, "session")
+        if wanted != "new" and step.fallback:
+            self._problems.add((*path[:-1], "fallback"), "Another agent cannot continue a session: remove 'fallback'.")
+        near = [each for each in self._prompts if wanted in ("same", each.id)]
+        fitting = [each for each in near if not _different(each, settings, step.at)]
+        if wanted == "new" or fitting:
+            return fitting[-1].shared if fitting else ident
+        if near:
+            words = ", ".join(_different(near[-1], settings, step.at))
+            hint = f"A prompt that continues a session has the same settings as the one before it; different: {words}."
+        elif wanted != "same" and wanted not in self._names.known:
+            hint = f"Should be 'new', 'same' or the id of a prompt.{did_you_mean(wanted, self._prompt_ids())}"
+        else:
+            hint = "There is no such prompt before it. Items and branches cannot continue a session from outside."
+        self._problems.add(path, hint)
+        return ident
+
+    def _prompt_ids(self) -> list[str]:
+        return ["same", *(each.id for each in self._prompts)]
+
+    def _with_sessions(self, work: Work) -> Work:
+        """Mark the prompts that begin a session that is continued; they are known when all steps are."""
+        if isinstance(work, t.FlowStep) and isinstance(work.do, t.PromptDo) and work.id in self._shared:
+            return replace(work, do=replace(work.do, session=work.id))
+        return rebuilt(work, lambda child, _: self._with_sessions(child))
 
     def _schema(self, output: str | f.OutputSchema, path: Path) -> dict[str, Any] | None:
         if isinstance(output, str):
@@ -337,7 +399,12 @@ class _Translation:
         match step:
             case f.PromptKeys():
                 self._tasks[ident] = self._task(step, ident, path, scope, settings, schema)
-                return t.PromptDo(task=ident)
+                shared = self._session(step, ident, path, settings)
+                self._prompts.append(_Prompt(ident, shared, settings, step.at))
+                if shared == ident:
+                    return t.PromptDo(task=ident)
+                self._shared.add(shared)
+                return t.PromptDo(task=ident, session=shared, same=True)
             case f.RunKeys():
                 self._names.check(step.run, (*path, "run"), scope)
                 self._names.check(step.stdin, (*path, "stdin"), scope)
@@ -441,6 +508,12 @@ class _Translation:
                 question=[person.question], people=person.people, expires=person.expires, on_expiry=person.on_expiry
             )
         )
+
+
+def _different(before: _Prompt, settings: _Settings, at: str) -> list[str]:
+    """The settings in which a prompt differs from one whose session it continues."""
+    names = [name for name in _OF_SESSION if getattr(before.settings, name) != getattr(settings, name)]
+    return [*names, *(["at"] if before.at or at else [])]
 
 
 def _in_worktrees(workflow: f.Workflow) -> bool:
