@@ -323,8 +323,8 @@ def test_a_conversation_as_an_endpoint_takes_it() -> None:
     assert (system["role"], wrong["content"], told["content"]) == ("system", "(empty)", "No JSON.")
     assert asked["content"] == [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:x"}}]
     assert called["content"] is None
-    assert [each["id"] for each in called["tool_calls"]] == ["id-1", "call_3_1"]
-    assert [(each["tool_call_id"], each["content"]) for each in results] == [("id-1", "1"), ("call_3_1", "2")]
+    assert [each["id"] for each in called["tool_calls"]] == ["c00000300", "c00000301"]
+    assert [(each["tool_call_id"], each["content"]) for each in results] == [("c00000300", "1"), ("c00000301", "2")]
     plain = chat.messages("sys", entries, native=False, pictures=False)
     assert plain[1]["content"] == "look"
     assert plain[4]["content"] == (

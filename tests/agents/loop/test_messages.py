@@ -161,7 +161,7 @@ async def test_another_model_gets_the_neutral_form(desk: Desk) -> None:
     assert called == {
         "role": "assistant",
         "content": "Looking.",
-        "tool_calls": [{"id": "x9", "type": "function", "function": {"name": "listFiles", "arguments": LIST}}],
+        "tool_calls": [{"id": "c00000100", "type": "function", "function": {"name": "listFiles", "arguments": LIST}}],
     }
 
 

@@ -34,8 +34,8 @@ def call(index: int = 0, **fields: Any) -> dict[str, Any]:
 
 
 def neutral(reply: Reply) -> Reply:
-    """Without the message as it came: test_messages.py is about that."""
-    return msgspec.structs.replace(reply, message=None)
+    """Without the message as it came: test_messages.py is about that; reasoning is compared as it was reported."""
+    return msgspec.structs.replace(reply, message=None, thought="")
 
 
 REPLIES: dict[str, tuple[list[Any], Reply, str]] = {

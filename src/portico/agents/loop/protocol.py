@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 import portico.agents.loop.written_calls as written_calls
 from portico.agents.loop.arguments import NoArguments, canonical, parse
@@ -61,12 +62,24 @@ def read_text(text: str) -> ModelStep:
     raise Invalid(problem)
 
 
-def read_calls(calls: Sequence[NativeCall], text: str, tools: Sequence[str] = ()) -> ModelStep:
+CUT = "Your answer was cut at the limit of tokens, so this call did not run. Write less at a time: several short edits."
+
+
+def read_calls(calls: Sequence[NativeCall], text: str, tools: Sequence[str] = (), is_cut: bool = False) -> ModelStep:
     """The step that native tool calls mean; the text beside them is the commentary. A `finish` beside other calls
-    is not final: the model has not seen their results yet. A call that is not valid does not stop the others."""
+    is not final: the model has not seen their results yet. A call that is not valid does not stop the others. `is_cut`:
+    the answer ended at the limit of tokens."""
     offered = (*tools, FINISH)
     actions = [_native_action(call, index, offered) for index, call in enumerate(calls)]
+    if is_cut and (actions[-1].problem or not calls[-1].arguments.strip()):
+        actions[-1] = replace(actions[-1], arguments={}, problem=CUT)
     return of_actions(actions, text)
+
+
+def read_thought(thought: str, tools: Sequence[str]) -> ModelStep | None:
+    """The calls inside reasoning that does not end: the model has forgotten the closing tag."""
+    found = written_calls.find_marked(thought, (*tools, FINISH)) if "<" in thought or "[" in thought else None
+    return of_actions([_written(*each) for each in found.calls], "") if found is not None else None
 
 
 def _native_action(call: NativeCall, index: int, offered: tuple[str, ...]) -> ModelAction:
@@ -81,7 +94,7 @@ def _native_action(call: NativeCall, index: int, offered: tuple[str, ...]) -> Mo
         return ModelAction(name, {}, call.id, f"The arguments of {name!r} are {error}.")
 
 
-def read_answer(text: str, tools: Sequence[str]) -> ModelStep:
+def read_answer(text: str, tools: Sequence[str], is_cut: bool = False) -> ModelStep:
     """The step that a text without native calls means: the answer, unless it has calls, or is a step. Where an endpoint
     has no parser for its model, the calls arrive as text."""
     if not text.strip():
@@ -89,7 +102,12 @@ def read_answer(text: str, tools: Sequence[str]) -> ModelStep:
     offered = (*tools, FINISH)
     written = written_calls.find(text, offered)
     if written is not None:
-        return of_actions([_written(tool, arguments) for tool, arguments in written.calls], written.text)
+        actions = [_written(tool, arguments) for tool, arguments in written.calls]
+        if is_cut:
+            actions[-1] = replace(actions[-1], arguments={}, problem=CUT)
+        return of_actions(actions, written.text)
+    if is_cut and written_calls.MARKED.search(text) is not None:
+        raise Invalid(CUT)
     fenced = _FENCED.fullmatch(text.strip())
     try:
         value = json.loads(repair(fenced[1] if fenced else text), strict=False)

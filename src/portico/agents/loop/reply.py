@@ -93,6 +93,8 @@ class Reply(Struct, frozen=True):
     usage: TokensSpent | None = None
     message: Any = None
     """See `Said.message`."""
+    thought: str = ""
+    """The reasoning, for an answer that has nothing else."""
 
 
 class Growth:

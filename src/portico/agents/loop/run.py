@@ -25,6 +25,7 @@ from portico.agents.loop.protocol import (
     read_answer,
     read_calls,
     read_text,
+    read_thought,
     step_schema,
 )
 from portico.agents.loop.record import STEP, Compaction, StepRecord, compacted, is_plain, result_text
@@ -151,6 +152,11 @@ class LoopRun:
                 step = self._adapted(self._read(reply, tools))
             except Invalid as error:
                 wrong += 1
+                if wrong > INVALID_MAX and self._native and (words := spoken(reply)):
+                    self._turn.notice("The model gave only its reasoning; it is shown as the answer.")
+                    self._turn.text(words, f"end{self._number}")
+                    await self._record(reply, ModelStep(summary=words, done=True))
+                    return words
                 await self._complain(reply, str(error), tools, wrong)
                 continue
             self._show(reply, step, prose)
@@ -169,10 +175,13 @@ class LoopRun:
 
     def _read(self, reply: Reply, tools: Sequence[ToolSpec]) -> ModelStep:
         names = [tool.name for tool in tools]
+        is_cut = reply.finish == "length"
         if reply.calls:
-            return read_calls(reply.calls, reply.text, names)
+            return read_calls(reply.calls, reply.text, names, is_cut)
+        if not reply.text.strip() and (found := read_thought(reply.thought, names)) is not None:
+            return found
         if self._native:
-            return read_answer(reply.text, names)
+            return read_answer(reply.text, names, is_cut)
         try:
             return read_text(reply.text)
         except Invalid:  # some models keep to the form they know
@@ -442,6 +451,11 @@ class LoopRun:
         if count >= INFORM:
             self._add(UserText("user", advice(tool, count)))
         return True
+
+
+def spoken(reply: Reply) -> str:
+    """The words of an answer that has nothing but reasoning; some models forget to end it."""
+    return "" if reply.text.strip() or reply.calls else reply.thought.strip()
 
 
 def _touched(step: ModelStep) -> Iterator[str]:

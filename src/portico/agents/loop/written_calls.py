@@ -45,6 +45,20 @@ _FENCED = re.compile(r"(?:\A|\n)```([a-z_]*)[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL
 _PYTHONIC = re.compile(r"\[[\w.]+\(.*\)\]", re.DOTALL)
 
 
+MARKED = re.compile(
+    r"<(?:tool_call|tool_use|function_call)>|<function(?:=|\s+name=)|<(?:\w+:)?invoke name=|\[TOOL_CALLS\]"
+    r"|<\|tool_call_begin|<｜tool▁call▁begin"
+)
+"""The beginning of a call that is marked as one."""
+
+
+def find_marked(text: str, tools: tuple[str, ...]) -> WrittenCalls | None:
+    """The calls in a text that are marked as calls and have their ends."""
+    begun = MARKED.search(text)
+    closed = re.search(r"</[\w:]+>\s*\Z|(?:\|>|｜>|\])\s*\Z", text)
+    return find(text[begun.start() :], tools) if begun is not None and closed is not None else None
+
+
 def find(text: str, tools: tuple[str, ...]) -> WrittenCalls | None:
     """The calls in a text; None: it is prose."""
     for form in (_kimi, _deepseek, _mistral, _llama, _invokes, _functions, _tagged, _alone):

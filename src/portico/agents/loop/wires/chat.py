@@ -110,8 +110,14 @@ def _result(ident: str, text: str) -> Json:
     return {"role": "tool", "tool_call_id": ident, "content": text}
 
 
+def neutral_id(number: int, index: int) -> str:
+    """The id of a call that another model has made, by the place of its step. Every vendor accepts it: Mistral wants
+    nine letters and digits, OpenAI at most 40 characters, Anthropic no signs, and all of them each id only once."""
+    return f"c{number % 10**6:06d}{index:02d}"
+
+
 def _native(entry: Exchange, number: int) -> list[Json]:
-    idents = [action.id or f"call_{number}_{index}" for index, action in enumerate(entry.step.actions)]
+    idents = [neutral_id(number, index) for index in range(len(entry.step.actions))]
     calls = [
         {"id": ident, "type": "function", "function": {"name": each.tool, "arguments": json.dumps(each.arguments)}}
         for ident, each in zip(idents, entry.step.actions, strict=True)

@@ -33,6 +33,7 @@ class _Chunk(Struct):
     error: Any = None
     object: Any = None
     message: Any = None
+    detail: Any = None
     code: Any = None
 
 
@@ -75,6 +76,7 @@ class StreamedAnswer:
         self._report = report
         self._retract = retract
         self._texts: list[str] = []
+        self._thoughts: list[str] = []
         self._raw: list[str] = []
         self._parts: list[Any] = []
         """Content that comes as a list of parts."""
@@ -106,9 +108,10 @@ class StreamedAnswer:
                     self._chunk(chunk, texts, thoughts)
         finally:
             if texts or thoughts:
-                text = "".join(texts)
+                text, thought = "".join(texts), "".join(thoughts)
                 self._texts.append(text)
-                self._report(text, "".join(thoughts))
+                self._thoughts.append(thought)
+                self._report(text, thought)
             if self._grown:
                 for at, pieces in self._grown.items():
                     self._grow(self._calls[at].id, self._calls[at].name, "".join(pieces))
@@ -129,7 +132,10 @@ class StreamedAnswer:
             for index, call in enumerate(_list(choice.delta.get("tool_calls") if choice.delta else None)):
                 call["index"] = index
         self._chunk(whole, texts, thoughts)
+        if not whole.choices and (whole.message or whole.detail):
+            raise in_stream(self._name, {"message": whole.message or whole.detail, "code": whole.code})
         self._texts += texts
+        self._thoughts += thoughts
         self._report("".join(texts), "".join(thoughts))
         return self.reply()
 
@@ -240,13 +246,14 @@ class StreamedAnswer:
         last = self._filter.end()
         if last.text or last.thought:
             self._texts.append(last.text)
+            self._thoughts.append(last.thought)
             self._report(last.text, last.thought)
         calls = self._ordered()
         for name, arguments in self._filter.calls:
             calls.append((NativeCall(f"call_{len(calls)}", name, arguments.strip()), None))
         text = "".join(self._texts)
         message = self._whole([entry for _, entry in calls if entry is not None])
-        return Reply(text, [call for call, _ in calls], self._finish, self._usage, message)
+        return Reply(text, [call for call, _ in calls], self._finish, self._usage, message, "".join(self._thoughts))
 
     def _ordered(self) -> list[tuple[NativeCall, Json | None]]:
         """In the order of their indexes; each id once."""

@@ -1,5 +1,6 @@
 """A stream of events with a type each, as Responses and Messages have it."""
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,31 +16,69 @@ JOINED_MAX = 8 * 1024 * 1024
 """Bytes of one event that is spread over several lines, as of one line."""
 
 
+_SIGNS = re.compile(rb'["{}\[\]]')
+_TEXT_SIGNS = re.compile(rb'"|\\.', re.DOTALL)
+
+
 class JoinedData:
     """Decodes the data of events. One event may have several `data:` lines, which are one text (HTML standard,
-    server-sent events): a line that is only the beginning of a JSON value waits for the next ones."""
+    server-sent events): a line that is only the beginning of a JSON object waits for the next ones."""
 
     def __init__(self) -> None:
-        self._begun = b""
+        self._begun: list[bytes] = []
+        self._size = 0
+        self._depth = 0
+        self._in_text = False
 
     def read(self, data: bytes, decode: Callable[[bytes], T], name: str) -> T | None:
         """The event, or None if its JSON is not complete yet."""
-        whole = self._begun + b"\n" + data if self._begun else data
-        try:
-            value = surrogates.decode(whole, decode)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            if whole[:1] == b"{" and "truncated" in str(error) and len(whole) <= JOINED_MAX:
-                self._begun = whole
-                return None
-            raise ModelError(f"{name} sent a frame that is not JSON.", again=True) from error
-        self._begun = b""
-        return value
+        if not self._begun:
+            try:
+                return surrogates.decode(data, decode)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if data[:1] != b"{" or not self._is_open(data):
+                    raise _no_json(name) from error
+        elif not self._is_open(data):
+            whole = b"\n".join([*self._begun, data])
+            self._clear()
+            try:
+                return surrogates.decode(whole, decode)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise _no_json(name) from error
+        self._begun.append(data)
+        self._size += len(data)
+        if self._size > JOINED_MAX:
+            raise _no_json(name)
+        return None
 
     def end(self, name: str) -> None:
         """A blank line ends the event."""
         if self._begun:
-            self._begun = b""
-            raise ModelError(f"{name} sent a frame that is not JSON.", again=True)
+            self._clear()
+            raise _no_json(name)
+
+    def _clear(self) -> None:
+        self._begun, self._size, self._depth, self._in_text = [], 0, 0, False
+
+    def _is_open(self, data: bytes) -> bool:
+        """Whether a bracket or a string of the event is still open after this line. Each line is looked at once."""
+        at = 0
+        while (found := (_TEXT_SIGNS if self._in_text else _SIGNS).search(data, at)) is not None:
+            sign, at = found[0], found.end()
+            if sign == b'"':
+                self._in_text = not self._in_text
+            elif sign in (b"{", b"["):
+                self._depth += 1
+            elif sign in (b"}", b"]"):
+                self._depth -= 1
+        still_open = self._depth > 0 or self._in_text
+        if not still_open:
+            self._depth, self._in_text = 0, False
+        return still_open
+
+
+def _no_json(name: str) -> ModelError:
+    return ModelError(f"{name} sent a frame that is not JSON.", again=True)
 
 
 class EventStream:
@@ -50,6 +89,7 @@ class EventStream:
         self._report = report
         self._growth = Growth(name)
         self._texts: list[str] = []
+        self._thoughts: list[str] = []
         self._new_texts: list[str] = []
         self._new_thoughts: list[str] = []
         self._finish = ""
@@ -88,6 +128,7 @@ class EventStream:
         if self._new_texts or self._new_thoughts:
             text, thought = "".join(self._new_texts), "".join(self._new_thoughts)
             self._texts.append(text)
+            self._thoughts.append(thought)
             self._new_texts, self._new_thoughts = [], []
             self._report(text, thought)
 
@@ -106,7 +147,7 @@ class EventStream:
             raise ModelError(f"The stream of {self._name} ended before the answer did.", again=True)
         message, calls = self._message()
         self._growth.check_calls(len(calls))
-        return Reply("".join(self._texts), calls, self._finish, self._usage, message)
+        return Reply("".join(self._texts), calls, self._finish, self._usage, message, "".join(self._thoughts))
 
     def _event(self, event: Json) -> None:
         raise NotImplementedError

@@ -9,7 +9,7 @@ from portico.agents.loop.protocol import feedback
 from portico.agents.loop.refusal import in_stream
 from portico.agents.loop.reply import NativeCall, Report, TokensSpent
 from portico.agents.loop.transcript import Entry, Exchange, UserText
-from portico.agents.loop.wires.chat import EMPTY, usable
+from portico.agents.loop.wires.chat import EMPTY, neutral_id, usable
 from portico.agents.loop.wires.frames import EventStream, number
 from portico.agents.loop.wires.request import CompletionRequest
 from portico.kernel.events import Json, ToolSpec
@@ -72,7 +72,7 @@ def _exchange(entry: Exchange, at: int, native: bool, model: str) -> list[Json]:
     if not native:
         actions = [{"tool": each.tool, **each.arguments} for each in entry.step.actions]
         return [*plain(json.dumps({"actions": actions})), {"role": "user", "content": feedback(results)}]
-    idents = [action.id or f"call_{at}_{index}" for index, action in enumerate(entry.step.actions)]
+    idents = [neutral_id(at, index) for index in range(len(entry.step.actions))]
     calls = [
         {"type": "function_call", "call_id": ident, "name": each.tool, "arguments": json.dumps(each.arguments)}
         for ident, each in zip(idents, entry.step.actions, strict=True)
