@@ -93,3 +93,71 @@ async def test_several_edits_of_one_file_in_one_answer(desk: Desk) -> None:
     turn = await desk.run("Edit.")
     assert [call.ok for call in calls(turn)] == [True, True, True]
     assert (desk.project / "a.txt").read_text() == "x\nx\n"
+
+
+SIGNS: dict[str, tuple[str, Json, str]] = {
+    "curly quotes in the file": ("say “hi”, it’s\n", {"search": 'say "hi"', "replace": 'say "ho"'}, "say “ho”, it’s\n"),
+    "curly quotes in the search": ("say 'hi'\n", {"search": "say ‘hi’", "replace": "say ‘ho’"}, "say 'ho'\n"),
+    "no-break spaces in the file": ("a\u00a0b\nc\n", {"search": "a b\nc", "replace": "a b\nd"}, "a\u00a0b\nd\n"),
+    "no-break spaces in the search": ("a b\n", {"search": "a\u202fb", "replace": "a\u202fc"}, "a c\n"),
+    "decomposed in the file": ("cafe\u0301 one\n", {"search": "café one", "replace": "café two"}, "cafe\u0301 two\n"),
+    "decomposed in the search": ("café one\n", {"search": "cafe\u0301 one", "replace": "cafe\u0301 two"}, "café two\n"),
+    "dashes": ("1\u20132 – x\n", {"search": "1-2 - x", "replace": "1-2 - y"}, "1\u20132 – y\n"),
+    "an ellipsis": ("wait… now\n", {"search": "wait... now", "replace": "wait... then"}, "wait… then\n"),
+    "a zero-width space": ("a\u200bb\nc\n", {"search": "ab\n", "replace": "ab!\n"}, "a\u200bb!\nc\n"),
+    "a byte order mark in the search": ("a\nb\n", {"search": "\ufeffa\nb", "replace": "x"}, "x\n"),
+    "every place": ("“a” “a”\n", {"search": '"a"', "replace": '"b"', "all": True}, "“b” “b”\n"),
+    "an exact place first": ('“a” "a"\n', {"search": '"a"', "replace": '"b"'}, '“a” "b"\n'),
+    "tabs in the file": (
+        "def f():\n\tif x:\n\t\ty()\n",
+        {"search": "    if x:\n        y()", "replace": "    if x:\n        y()\n        z()"},
+        "def f():\n\tif x:\n\t\ty()\n\t\tz()\n",
+    ),
+    "tabs in the file, two spaces": (
+        "\ta:\n\t\tb\n\t\t\tc\n",
+        {"search": "a:\n  b\n    c", "replace": "a:\n  b\n    d\n"},
+        "\ta:\n\t\tb\n\t\t\td\n\n",
+    ),
+    "tabs in the search": (
+        "    if x:\n        y()\n",
+        {"search": "\tif x:\n\t\ty()", "replace": "\tif x:\n\t\tz()"},
+        "    if x:\n        z()\n",
+    ),
+    "an empty file": ("", {"search": "", "replace": "x\n"}, "x\n"),
+}
+
+
+@pytest.mark.parametrize(("before", "edit", "after"), SIGNS.values(), ids=SIGNS)
+async def test_an_edit_finds_what_is_written_in_another_form(desk: Desk, before: str, edit: Json, after: str) -> None:
+    desk.settings(FREE)
+    (desk.project / "a.txt").write_bytes(before.encode())
+    desk.says(READ, uses("editFile", path="a.txt", **edit), Step(say="Done."))
+    turn = await desk.run("Edit.")
+    assert [call.ok for call in calls(turn)] == [True, True], calls(turn)[-1].output
+    assert (desk.project / "a.txt").read_bytes().decode() == after
+
+
+UNCLEAR: dict[str, tuple[str, Json, str]] = {
+    "two places": ("“a”\n‘a’ “a”\n", {"search": '"a"', "replace": "x"}, "does not occur"),
+    "half a sign": ("wait…\n", {"search": "wait..", "replace": "x"}, "does not occur"),
+    "levels that do not fit": ("\ta\n\tb\n", {"search": "  a\n    b", "replace": "x"}, "does not occur"),
+    "nothing in a full file": ("a\n", {"search": "", "replace": "x"}, "'search' is empty"),
+}
+
+
+@pytest.mark.parametrize(("before", "edit", "words"), UNCLEAR.values(), ids=UNCLEAR)
+async def test_an_unclear_edit_changes_nothing(desk: Desk, before: str, edit: Json, words: str) -> None:
+    desk.settings(FREE)
+    (desk.project / "a.txt").write_bytes(before.encode())
+    desk.says(READ, uses("editFile", path="a.txt", **edit), Step(say="Done."))
+    turn = await desk.run("Edit.")
+    assert words in calls(turn)[1].output
+    assert (desk.project / "a.txt").read_bytes().decode() == before
+
+
+async def test_an_edit_of_a_new_file_creates_it(desk: Desk) -> None:
+    desk.settings(FREE)
+    desk.says(uses("editFile", path="new/a.txt", search="", replace="x\n"), Step(say="Done."))
+    turn = await desk.run("Edit.")
+    assert (calls(turn)[0].ok, calls(turn)[0].title) == (True, "Create new/a.txt")
+    assert (desk.project / "new/a.txt").read_text() == "x\n"

@@ -250,16 +250,25 @@ class LoopToolbox:
 
     async def _plan_edit(self, wanted: EditFile) -> PlannedCall:
         _check_edit(wanted)
+        if wanted.search == "" and isinstance(wanted.replace, str):
+            if not self.roots.has(wanted.path):  # other agents create files in this way
+                return await self._plan_create(CreateFile(wanted.path, wanted.replace))
+            wanted = msgspec.structs.replace(wanted, search=UNSET, replace=UNSET, content=wanted.replace)
+            is_new = True
+        else:
+            is_new = False
         name = await asyncio.to_thread(self.roots.check, wanted.path)
         found = await self.roots.files.read(self.roots.at(name))
-        if name not in self.seen:
+        if name not in self.seen and found.size:
             raise Conflict(f"Read {name!r} before you edit it.")
-        if self.seen[name] != found.etag:
+        if self.seen.get(name, found.etag) != found.etag:
             raise Conflict(f"{name!r} has changed since you read it. Read it again, then edit.")
         form = await asyncio.to_thread(read_form, found.data)
         if form is None or len(found.data) < found.size:
             raise BadRequest(f"{name!r} is a binary file, or too large to edit.", field="path")
         before = form.text
+        if is_new and before:
+            raise BadRequest("'search' is empty, and the file is not: give the text to be replaced.", field="search")
         after, notes = await asyncio.to_thread(_edited, before, wanted)
         if after == before:
             raise BadRequest(f"This would change nothing in {name!r}.", field="content")
