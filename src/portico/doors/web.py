@@ -289,7 +289,7 @@ def _routes(app: App, pages: Pages) -> Table:
             gate.close_revoked()
             await record_logout(app, found.cookie.by)
         answer = RedirectResponse(f"{root(request)}/login", 303)
-        secure = request.url.scheme == "https"
+        secure = gate.is_secure(request.scope)
         answer.delete_cookie(
             gate.heads.cookie_of(request.scope), path=f"{root(request)}/", secure=secure, httponly=True
         )

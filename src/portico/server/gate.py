@@ -27,7 +27,7 @@ from portico.server.behind import BEHIND, certain
 from portico.server.body import error_response, too_large
 from portico.server.cors import answer_headers, is_preflight, preflight_headers
 from portico.server.origin import check_host, check_origin, check_sent_by_us, is_editor_origin
-from portico.server.proxy import PROXY_LOGIN
+from portico.server.proxy import PROXY_LOGIN, SCHEME_KNOWN
 from portico.server.rate import WrongTokens
 from portico.server.request_head import HEAD, PAGE_KEY, RawHeaders, RequestHead, RequestHeads
 from portico.server.route import Caller, Route, Socket, Table
@@ -153,6 +153,9 @@ class Gate:
 
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = self.heads.of(scope)
+        if self.public_origin and self._came_through_tls(scope, head):
+            scope["scheme"] = "wss" if scope["type"] == "websocket" else "https"
+            head = self.heads.of(scope)
         REQUEST.set(request_id(head.request_id) if head.request_id else next(NEW_IDS))
         if head.size + len(scope["raw_path"]) + len(scope["query_string"]) > limits.HEADER_BYTES:
             raise TooLarge(f"Address and headers are over the limit of {limits.HEADER_BYTES} bytes.", field="headers")
@@ -197,6 +200,21 @@ class Gate:
         check_host(head.host, self.hosts)
         head.extra = [*SECURITY_HEADERS, *answer_headers(head.get(b"origin"), self.origins)]
         head.checked_for = (self.hosts, self.origins)
+
+    def _came_through_tls(self, scope: Scope, head: RequestHead) -> bool:
+        """Whether a proxy ended TLS before this host: the request names `server.public_url`, which is https. So the
+        cookie of a login is never one that a browser sends over plain HTTP to that name."""
+        if scope["scheme"] not in ("http", "ws") or SCHEME_KNOWN in scope:
+            return False
+        return self.public_origin == f"https://{(head.host or '').lower()}"
+
+    def is_secure(self, scope: Scope) -> bool:
+        """Whether the client uses TLS. Some proxies replace the Host header; then the origin of a form shows it."""
+        if scope["scheme"] == "https":
+            return True
+        if SCHEME_KNOWN in scope or not self.public_origin.startswith("https:"):
+            return False
+        return (self.heads.of(scope).get(b"origin") or "").lower() == self.public_origin
 
     def _check_origin(self, scope: Scope, head: RequestHead, entry: RouterEntry) -> None:
         origin = head.get(b"origin")

@@ -138,7 +138,7 @@ class Logins:
             path=f"{root(request)}/",
             httponly=True,
             samesite="lax",  # it must be sent with the redirect from the provider
-            secure=request.url.scheme == "https",
+            secure=self._gate.is_secure(request.scope),
         )
         return answer
 
@@ -154,7 +154,7 @@ class Logins:
             where = landing(self._gate, request, caller, wanted)
             answer = Response(_onward(where.address), headers=UNKEPT_HTML)
             log_in(self._gate, request, answer, where)
-        secure = request.url.scheme == "https"
+        secure = self._gate.is_secure(request.scope)
         answer.delete_cookie(self._cookie(request), path=f"{root(request)}/", secure=secure, httponly=True)
         return answer
 

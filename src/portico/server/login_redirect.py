@@ -48,5 +48,5 @@ def log_in(gate: Gate, request: Request, answer: Response, where: LoginRedirect)
         path=f"{root(request)}/",
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=gate.is_secure(request.scope),
     )

@@ -20,6 +20,8 @@ ROOT = "portico.root"
 """Scope key: the base path of a request, for example `/portico`, or empty."""
 PROXY_LOGIN = "portico.proxy_login"
 """Scope key: the person whom a trusted proxy has logged in."""
+SCHEME_KNOWN = "portico.scheme_known"
+"""Scope key: a trusted proxy has named the scheme that the client used."""
 _SECRET = "x-portico-proxy-secret"
 _UNIX = "unix"
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
@@ -145,6 +147,7 @@ def _believe(scope: Scope, headers: Headers, proxies: Proxies) -> None:
         scope["client"] = (address, 0)
     proto = headers.get("x-forwarded-proto", "").rpartition(",")[2].strip().lower()
     if proto in ("http", "https"):
+        scope[SCHEME_KNOWN] = True
         secure = proto == "https"
         scope["scheme"] = ("wss" if secure else "ws") if scope["type"] == "websocket" else proto
     host = headers.get("x-forwarded-host", "").rpartition(",")[2].strip()
