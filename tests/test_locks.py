@@ -33,7 +33,7 @@ from portico.features.notices.commands import RedeliverNotice, SubscribePush, Un
 from portico.features.notices.commands import TestNotice as NoticeTest
 from portico.features.notices.notices import Notices
 from portico.features.pairing.commands import PairDevice
-from portico.features.pairing.pairing import Pairing
+from portico.features.pairing.pairing import Pairing, PhoneAddress
 from portico.features.people.commands import (
     AddOwnToken,
     AddPerson,
@@ -144,6 +144,9 @@ class World:
         self.home = Home(folder / "home")
         self.home.make()
 
+    async def _phone_address(self) -> PhoneAddress:
+        return PhoneAddress("https://box.example")
+
     async def open(self) -> "World":
         self.host: Host = await self._open(Signed(play, "scripted"), clock=self.clock)
         self.host.workspaces[:] = [self.folder]
@@ -154,7 +157,7 @@ class World:
         self.automations = await Automations.open(self.host, self.jobs, self.folder)
         self.projects = Projects(self.host, self.home)
         PeopleFeature(self.host, feature(self.host, Quotas), feature(self.host, Retention), self.home)
-        Pairing(self.host, self.home, lambda: "https://box.example")
+        Pairing(self.host, self.home, self._phone_address)
         HostSecrets(self.host, self.home)
         Configuration(self.host, self.home, self._settings)
         settings = NoticeSettings(commands=[NoticeCommand(name="note", command=["true"])])

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from portico.features.pairing.commands import PairDevice
-from portico.features.pairing.pairing import Pairing, qr_rows
+from portico.features.pairing.pairing import Pairing, PhoneAddress, qr_rows
 from portico.features.people.identity import Tokens, read_tokens, revoke_token
 from portico.kernel.commands import Caller
 from portico.kernel.errors import BadRequest, Conflict, Forbidden, RateLimited
@@ -34,7 +34,11 @@ OWNER = Caller("owner", "owner", ALL)
 async def pairing(open_host: HostOpener, tmp_path: Path) -> tuple[Host, Home, Pairing]:
     host, home = await open_host(), Home(tmp_path / "home")
     home.make()
-    return host, home, Pairing(host, home, lambda: "https://box.example")
+
+    async def address() -> PhoneAddress:
+        return PhoneAddress("https://box.example")
+
+    return host, home, Pairing(host, home, address)
 
 
 async def test_a_code_logs_one_device_in_once(pairing: tuple[Host, Home, Pairing]) -> None:
@@ -95,12 +99,12 @@ async def test_a_code_gives_no_more_than_its_maker_has(pairing: tuple[Host, Home
         (ServerSettings(host="0.0.0.0", tls_cert="c"), None),
     ],
 )
-def test_the_address_in_the_code(settings: ServerSettings, address: str | None) -> None:
+async def test_the_address_in_the_code(settings: ServerSettings, address: str | None) -> None:
     if address is not None:
-        assert phone_address(settings, 8888, "") == address
+        assert await phone_address(settings, 8888, "") == (address, "")
         return
     with pytest.raises(Conflict, match=r"tailscale serve --bg 8888.*cloudflared tunnel.*portico serve --lan"):
-        phone_address(settings, 8888, "")
+        await phone_address(settings, 8888, "")
 
 
 def test_a_qr_code_is_a_square_with_a_border() -> None:

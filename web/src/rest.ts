@@ -1625,6 +1625,7 @@ export interface PairingCode {
   expires: number;
   scopes: string[];
   qr: string[];
+  note?: string;
 }
 
 /** All at once, or at most `concurrency` at a time; succeeds if all do. */

@@ -30,6 +30,8 @@ async def pair(
     print("\n".join(qr_lines(made.qr)))
     page = made.url.partition("#")[0]
     print(f"\nScan this code with the phone, or open {page} and type  {made.code}")
+    if made.note:
+        print(made.note, file=sys.stderr)
     print(f"Valid for five minutes and one device. It may: {', '.join(made.scopes)}.", file=sys.stderr)
 
 

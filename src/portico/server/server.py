@@ -31,7 +31,7 @@ from portico.features.configuration.feature import Configuration
 from portico.features.jobs import Jobs
 from portico.features.jobs.source import EntrySource
 from portico.features.notices.notices import Notices
-from portico.features.pairing.pairing import Pairing
+from portico.features.pairing.pairing import Pairing, PhoneAddress
 from portico.features.people.identity import Tokens
 from portico.features.people.token_audit import TokenAudit
 from portico.features.projects.projects import Projects
@@ -59,7 +59,7 @@ from portico.server.serve_options import (
     entry_source,
     proxy_login,
 )
-from portico.server.settings import SHARED
+from portico.server.settings import SHARED, ServerSettings
 from portico.server.settings_load import Loaded, load
 from portico.server.socket_server import SocketServer
 from portico.server.sockets import open_sockets
@@ -314,9 +314,16 @@ class Server:
         scheme = "https" if self.certificate is not None else "http"
         return f"{scheme}://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
 
-    def _phone_address(self) -> str:
+    async def _phone_address(self) -> PhoneAddress:
         settings = self.loaded.settings.server
-        return phone_address(settings, self.port, check_root_path(settings.root_path))
+        publish = self._publish if self.options.with_token else None
+        return await phone_address(settings, self.port, check_root_path(settings.root_path), publish)
+
+    async def _publish(self, url: str) -> ServerSettings:
+        from portico.server.settings_edit import set_value  # late import: the parser is not needed at start
+
+        await asyncio.to_thread(set_value, self.home.settings_path, "server.public_url", url, load)
+        return (await self._read_settings()).settings.server
 
     @property
     def public_url(self) -> str:

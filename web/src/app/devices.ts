@@ -39,9 +39,10 @@ export async function openPairing(changed: () => void = () => undefined): Promis
   });
   box.showModal();
   try {
-    const { code, url, qr } = await ask("POST /devices/pair", {}, { body: {} });
+    const { code, url, qr, note } = await ask("POST /devices/pair", {}, { body: {} });
     const page = url.split("#")[0] ?? url;
     box.append(drawn(qr), make("p", "pair-code", code), make("p", "soft", `Scan the code with the phone, or open ${page} and type it. It is valid for five minutes and one device.`));
+    if (note) box.append(make("p", "soft", note));
   } catch (error) {
     box.append(make("p", "trouble", explain(error)));
   }

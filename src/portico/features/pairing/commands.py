@@ -15,6 +15,8 @@ class PairingCode(Struct):
     scopes: list[str]
     qr: list[str]
     """The QR code, one row of 0 and 1 per line."""
+    note: str = ""
+    """What was set up for the address, and how to undo that."""
 
 
 class PairDevice(Command, frozen=True, tag="device.pair"):

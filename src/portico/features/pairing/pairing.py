@@ -10,7 +10,8 @@ import hashlib
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -33,6 +34,12 @@ _WRONG_PER_MINUTE = 20
 _DEVICE_CHARS = 60
 
 
+class PhoneAddress(NamedTuple):
+    url: str
+    note: str = ""
+    """What was set up to get it, and how to undo that."""
+
+
 class PairingOffer(Struct, frozen=True):
     scopes: list[str]
     person: str
@@ -41,7 +48,7 @@ class PairingOffer(Struct, frozen=True):
 
 
 class Pairing:
-    def __init__(self, host: Host, home: Home, address: Callable[[], str]) -> None:
+    def __init__(self, host: Host, home: Home, address: Callable[[], Awaitable[PhoneAddress]]) -> None:
         """`address` returns the URL at which a phone reaches this host, or raises Conflict with the ways to get one."""
         self._host = host
         self._home = home
@@ -54,17 +61,17 @@ class Pairing:
         scopes = check_scopes(command.scopes) if command.scopes is not None else _default(caller)
         if not caller.scopes.issuperset(scopes):
             raise Forbidden(f"Choose from your own scopes: {', '.join(sorted(caller.scopes))}.", field="scopes")
-        address = self._address()
+        address = await self._address()
         code, now = "".join(secrets.choice(_LETTERS) for _ in range(_COUNT)), time.monotonic()
         self._open = {each: offer for each, offer in self._open.items() if offer.until > now}
         if len(self._open) >= limits.PAIRINGS:
             raise Conflict(f"{limits.PAIRINGS} codes are open, which are the most; wait five minutes.")
         self._open[_hash(code)] = PairingOffer(scopes, caller.person, caller.by, now + SECONDS)
         shown = f"{code[:4]}-{code[4:]}"
-        url = f"{address}/pair#{shown}"
+        url = f"{address.url}/pair#{shown}"
         expires = int((time.time() + SECONDS) * 1000)
         await self._host.audit("device.offered", caller.by, scopes=scopes)
-        return PairingCode(shown, url, expires, scopes, await asyncio.to_thread(qr_rows, url))
+        return PairingCode(shown, url, expires, scopes, await asyncio.to_thread(qr_rows, url), address.note)
 
     async def redeem(self, code: str, device: str) -> str | None:
         """Return the id of the device's new token; None: the code is wrong, was used or has expired."""
