@@ -10,6 +10,7 @@ import pytest
 
 from portico.agents.acp import agent as acp_agent
 from portico.agents.acp.agent import AcpAgent
+from portico.features.client_servers.commands import ClientServer, SetServers
 from portico.features.native.commands import AdoptSession, ContinueInTerminal, FindSessions
 from portico.features.native.feature import UNCHECKED, UNKNOWN
 from portico.kernel import commands as c
@@ -220,6 +221,32 @@ def as_codex(host: Host, folder: Path) -> AcpAgent:
     agent.program.command = [str(script)]
     agent._shared = agent.supervise()
     return agent
+
+
+async def test_codex_gets_changed_servers_in_a_new_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process keeps the servers with which it has loaded a session: calls of changed ones were unsupported."""
+    monkeypatch.setattr(acp_agent, "_RELEASE_SECONDS", 0.2)
+    async with native_host(tmp_path) as host:
+        shared = as_codex(host, tmp_path)._shared
+        session, other = [await host.start(by="test", agent=AGENT, cwd=str(tmp_path / "work")) for _ in range(2)]
+
+        async def after(*servers: ClientServer) -> int:
+            await host.do(SetServers(session=session.id, servers=list(servers)), Caller.inside("editor"))
+            await session.wait(await session.send(Message("hi"), by="test"))
+            return shared.starts
+
+        one, two = (ClientServer(name="near", command=[sys.executable], env={"KEY": key}) for key in "ab")
+        assert [await after(), await after(one), await after(one), await after(two), await after()] == [1, 2, 2, 3, 4]
+        turn = await other.send(Message(steps(["text", "busy"], ["sleep", 60])), by="test")
+        await other.wait_until(lambda state: bool(state.active and state.active.parts))
+        assert await after(one) == 4
+        ended = session.state.turns[-1]
+        assert (ended.outcome, "changed MCP servers" in str(ended.error)) == ("failed", True)
+        assert other.state.active is not None, "the other turn was not interrupted"
+        await host.do(c.CancelTurn(session=other.id), OWNER)
+        await other.wait(turn)
+        await session.wait(await session.send(Message("again"), by="test"))
+        assert (session.state.turns[-1].outcome, shared.starts) == ("completed", 5)
 
 
 async def test_codex_has_no_process_with_the_session_after_the_way_back(

@@ -27,7 +27,9 @@ from portico.agents.servers import McpServer, customizations, with_brought
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
 from portico.features.client_servers.agent import TakesServers
+from portico.features.client_servers.commands import ClientServer
 from portico.features.sandboxes.agent import OFF, AgentProcess, ConfinableAgent
+from portico.kernel.cache import Cache
 from portico.kernel.errors import AgentUnavailable, Conflict, SignInRequired
 from portico.kernel.events import Json
 from portico.sandbox.policy import Confinement, Policy
@@ -70,8 +72,17 @@ class AskingFacts(Struct):
     """The fingerprint of the program and its settings at that time."""
 
 
+GivenServers = tuple[int, dict[str, ClientServer], frozenset[str]]
+"""The number of the process, the MCP servers that clients brought for a session, and those of the settings that are
+disabled in it."""
+_GIVEN = 1_000
+"""Cache size: sessions whose servers may change while their process runs."""
 _RELEASE_SECONDS = 5.0
 """How long a person waits for the end of short requests, such as a list of sessions. A turn takes longer."""
+
+
+def _is_server(customization: str) -> bool:
+    return customization.startswith("mcp:")
 
 
 async def _unconfined() -> Confinement:
@@ -103,6 +114,8 @@ class AcpAgent(ConfinableAgent, TakesServers):
         self._uses: dict[Supervisor[AgentLink], int] = {}
         """Conversations of each process that not all of them share."""
         self._by_folder: dict[str, Supervisor[AgentLink]] = {}
+        self._given = Cache[str, GivenServers](_GIVEN)
+        """With which servers the shared process has loaded a session."""
 
     @property
     def id(self) -> str:
@@ -173,15 +186,31 @@ class AcpAgent(ConfinableAgent, TakesServers):
         from portico.agents.acp.conversation import AcpConversation
 
         confined = isinstance(await self.confinement(opening, AgentProcess()), Policy)
+        servers = (dict(self.brought(opening.session)), frozenset(each for each in opening.off if _is_server(each)))
+        if not confined:
+            await self._renew_for(opening.session, servers)
         supervisor = await self._confined_supervisor(opening) if confined else self._supervisor(opening.cwd)
         mode = (vendor_of(self.program).mode if confined else "") or self.program.mode
         conversation = AcpConversation(self, opening, supervisor, mode)
         try:
             await conversation.begin()
+            self._given[opening.session] = (self._shared.starts, *servers)
         except BaseException:  # also a cancel: no other code closes it
             await conversation.close()
             raise
         return conversation
+
+    async def _renew_for(self, session: str, servers: tuple[dict[str, ClientServer], frozenset[str]]) -> None:
+        """End a process that keeps the MCP servers with which it has loaded a session: Codex offers changed ones to its
+        model, and then refuses their calls ("unsupported call")."""
+        before = self._given.get(session)
+        same = before is None or before[0] != self._shared.starts or before[1:] == servers
+        if same or not native.locks_sessions(self.program) or await self._shared.stop(_RELEASE_SECONDS):
+            return
+        raise Conflict(
+            f"{self.program.name or self.name} is working in another session, and its process cannot use the changed "
+            "MCP servers of this one. Send the message again when that turn has ended."
+        )
 
     @asynccontextmanager
     async def connected(self, cwd: str | None, *, alone: bool = False) -> "AsyncIterator[AgentLink]":
