@@ -67,6 +67,10 @@ class Case:
     """Must be in what a person reads as the answer."""
     unsaid: str = ""
     """Must not be in it."""
+    once: str = ""
+    """Must be in it exactly once."""
+    prepare: Callable[[Path], None] | None = None
+    """Makes what is more than a file: links, folders, a repository."""
     prompts: Sequence[str] = ("Please do it.",)
     check: Callable[[list[Asked]], str] | None = None
     """Looks at all requests; returns what is wrong."""
@@ -90,6 +94,8 @@ def lay_out(case: Case, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in case.files.items():
         (folder / name).write_bytes(content)
+    if case.prepare is not None:
+        case.prepare(folder)
 
 
 def judge(case: Case, folder: Path, said: str, requests: list[Asked]) -> str:
@@ -106,4 +112,6 @@ def judge(case: Case, folder: Path, said: str, requests: list[Asked]) -> str:
         return f"the answer is {said[-80:]!r}"
     if case.unsaid and case.unsaid in said:
         return f"the answer contains {case.unsaid!r}"
+    if case.once and said.count(case.once) != 1:
+        return f"the answer contains {case.once!r} {said.count(case.once)} times"
     return case.check(requests) if case.check is not None else ""

@@ -14,6 +14,14 @@ def _once(answer: Answer, times: int = 1) -> list[Step]:
     return [*([always(answer)] * times), writes()]
 
 
+DROPPED_TEXT = Answer([chunk({"content": "I will write"})], drops=True)
+
+
+def _begins_again(asked: Asked) -> Answer:
+    """The text from its beginning, and the call."""
+    return calls(fragment(*asked.write()), content="I will write the file.")
+
+
 def _dropped(asked: Asked) -> Answer:
     name, args = asked.write("half.txt")
     return Answer([chunk({"tool_calls": [fragment(name, args[: len(args) // 2])]})], drops=True)
@@ -150,7 +158,7 @@ CASES = [
     Case("empty-body", _once(Answer([b""]))),
     Case("empty-answer", _once(stream(chunk({"role": "assistant", "content": ""}), chunk(finish="stop"), DONE))),
     Case("finish-calls-without-calls", _once(stream(chunk({"content": None}), chunk(finish="tool_calls"), DONE))),
-    Case("drop-in-text", _once(Answer([chunk({"content": "I will"})], drops=True))),
+    Case("drop-in-text", [always(DROPPED_TEXT), _begins_again], once="I will write"),
     Case("drop-in-arguments", [_dropped, writes()], absent=["half.txt"]),
     Case("length-in-arguments", [_cut_short, writes()], absent=["half.txt"]),
     *(Case(f"too-long-{kind}", _too_long(kind), BIG) for kind in TOO_LONG),

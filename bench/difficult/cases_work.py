@@ -12,12 +12,12 @@ def _call(asked: Asked, kind: str, **args: Any) -> Answer:
     return calls(fragment(name, json.dumps(made), ident=f"call_{asked.number}"))
 
 
-def _does(kind: str, **args: Any) -> Step:
+def does(kind: str, **args: Any) -> Step:
     return lambda asked: _call(asked, kind, **args)
 
 
-def _edit(path: str, old: str, new: str) -> list[Step]:
-    return [_does("read", path=path), _does("edit", path=path, old=old, new=new)]
+def edit_of(path: str, old: str, new: str) -> list[Step]:
+    return [does("read", path=path), does("edit", path=path, old=old, new=new)]
 
 
 def _bad_json(asked: Asked) -> Answer:
@@ -88,32 +88,32 @@ UTF16 = "one = 1\ntwo = 2\n".encode("utf-16")
 CASES = [
     Case(
         "crlf-edit",
-        _edit("a.py", "one = 1\ntwo = 2", "one = 1\ntwo = 3"),
+        edit_of("a.py", "one = 1\ntwo = 2", "one = 1\ntwo = 3"),
         {"a.py": b"one = 1\r\ntwo = 2\r\n"},
         {"a.py": b"one = 1\r\ntwo = 3\r\n"},
     ),
-    Case("latin1-edit", _edit("a.py", "maß = 2", "maß = 3"), {"a.py": LATIN}, {"a.py": LATIN.replace(b"2", b"3")}),
+    Case("latin1-edit", edit_of("a.py", "maß = 2", "maß = 3"), {"a.py": LATIN}, {"a.py": LATIN.replace(b"2", b"3")}),
     Case(
         "utf16-edit",
-        _edit("a.py", "two = 2", "two = 3"),
+        edit_of("a.py", "two = 2", "two = 3"),
         {"a.py": UTF16},
         {"a.py": "one = 1\ntwo = 3\n".encode("utf-16")},
     ),
     Case(
         "bom-edit",
-        _edit("a.py", "one = 1", "one = 2"),
+        edit_of("a.py", "one = 1", "one = 2"),
         {"a.py": b"\xef\xbb\xbfone = 1\n"},
         {"a.py": b"\xef\xbb\xbfone = 2\n"},
     ),
     Case(
         "trailing-space-edit",
-        _edit("a.py", "one = 1\ntwo = 2", "one = 1\ntwo = 3"),
+        edit_of("a.py", "one = 1\ntwo = 2", "one = 1\ntwo = 3"),
         {"a.py": b"one = 1  \ntwo = 2\n"},
         {"a.py": b"one = 1\ntwo = 3\n"},
     ),
     Case(
         "indent-edit",
-        _edit("a.py", "if x:\n    y()", "if x:\n    z()"),
+        edit_of("a.py", "if x:\n    y()", "if x:\n    z()"),
         {"a.py": b"def f():\n    if x:\n        y()\n"},
         {"a.py": b"def f():\n    if x:\n        z()\n"},
     ),
@@ -134,13 +134,13 @@ CASES = [
         made={f"{n}.txt": HELLO.encode() for n in range(3)},
         check=_all_answered,
     ),
-    Case("failing-command", [_does("execute", command="echo oops; exit 3"), writes()]),
+    Case("failing-command", [does("execute", command="echo oops; exit 3"), writes()]),
     Case(
         "huge-output",
-        [_does("execute", command="yes 'a line of output' | head -c 6000000"), writes()],
+        [does("execute", command="yes 'a line of output' | head -c 6000000"), writes()],
         check=_small_requests,
     ),
-    Case("binary-output", [_does("execute", command="head -c 3000 /dev/urandom"), writes()]),
+    Case("binary-output", [does("execute", command="head -c 3000 /dev/urandom"), writes()]),
     Case("forty-steps", _many(40), made={f"f{n}.txt": str(n).encode() for n in range(40)}),
     Case(
         "two-turns",

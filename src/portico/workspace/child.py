@@ -72,6 +72,8 @@ class Child:
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
         self.process = process
         self.mark = mark
+        self.left = False
+        """It has exited by itself and left other processes running, which `end` has ended."""
         adoption.running.add(mark)
         found = adoption.status(process.pid)
         self._began = found.start if found is not None else sys.maxsize
@@ -164,6 +166,7 @@ class Child:
         return self.process.poll() is not None and adoption.adopts() and not adoption.adopted(self._began)
 
     def _end(self, polite: signal.Signals) -> None:
+        self.left = self.process.poll() is not None and bool(self._living())
         end_all(self._living, polite)
         with suppress(subprocess.TimeoutExpired):  # it hangs in the kernel
             self.process.wait(GIVE_UP)

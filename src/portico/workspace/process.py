@@ -47,6 +47,7 @@ class Finished(Struct, frozen=True):
     cut: bool
     timed_out: bool
     seconds: float
+    left: bool = False  # it left processes running, which were ended
 
 
 class Clip:
@@ -172,6 +173,7 @@ async def run(
         cut=clip.dropped > 0,
         timed_out=code is None,
         seconds=time.monotonic() - began,
+        left=child.left,
     )
 
 

@@ -200,6 +200,11 @@ class _Folded:
         return self.source[self.starts[start] : self.starts[end]]
 
 
+def fold(text: str) -> str:
+    """The text with one form for each sign: two texts that look the same are equal."""
+    return _Folded(text).text
+
+
 def _similar_signs(text: str, search: str, replacement: str, every: bool) -> Replaced | None:
     wanted = _Folded(search).text
     if not wanted.strip() or len(text) > SIGNS_MAX or (text.isascii() and search.isascii()):

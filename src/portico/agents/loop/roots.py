@@ -6,14 +6,20 @@ So every path is made absolute below the project and then walked by the jail, wh
 """
 
 import os
+import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from portico.kernel.errors import BadRequest, Forbidden, NotFound
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
+from portico.workspace.replacement import fold
 
 EVERYTHING = "*"
+NAMES_MAX = 10_000
+"""Of a folder in which a similar name is looked for: some milliseconds."""
+_PLAIN = re.compile(r"[A-Za-z0-9_.]*")
 
 
 def nowhere(allowed: Sequence[str], projects: Sequence[Path]) -> str:
@@ -36,6 +42,17 @@ def _inside(project: Path, name: str) -> Path | None:
         return Jail([project]).resolve(name)
     except (NotFound, Forbidden, BadRequest):
         return None
+
+
+def _similar(folder: Path, name: str) -> str:
+    try:
+        with os.scandir(folder) as entries:
+            names = [each.name for each in islice(entries, NAMES_MAX)]
+    except OSError:
+        return name
+    wanted = fold(name)
+    same = [each for each in names if fold(each) == wanted]
+    return same[0] if len(same) == 1 else name
 
 
 class Roots:
@@ -73,6 +90,19 @@ class Roots:
     def has(self, path: str) -> bool:
         """Whether the path exists. The jail checks what it is and whether it may be read."""
         return os.path.lexists(self.at(path))
+
+    def similar(self, path: str) -> str:
+        """The path of an existing file whose name differs only in how signs are written (spaces, quotes, accents), or
+        the path as it is. Models write plain spaces and composed letters; files from other systems have others."""
+        if path.startswith("/") or ".." in path.split("/") or self.has(path):
+            return path
+        folder, found = self.project, []
+        for part in path.split("/"):
+            if not os.path.lexists(folder / part) and _PLAIN.fullmatch(part) is None:
+                part = _similar(folder, part)
+            folder = folder / part
+            found.append(part)
+        return "/".join(found)
 
     def name(self, path: str | Path) -> str:
         """The short name that a model and a person see."""

@@ -5,6 +5,7 @@ exactly the planned call: the file's `etag` is passed from the plan to the actio
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,11 @@ HUGE_BYTES = 1024 * 1024
 COMMAND_SECONDS_MAX = 3600.0
 PREVIEW_LINES = 2000
 """Lines of a diff that a person gets to see."""
+NO_INPUT = "commands have no terminal and no input. Use startCommand for one that does not end, or a longer timeout"
+LEFT_RUNNING = "processes that it left running were ended. Use startCommand for what has to keep running"
+_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n\r])", re.MULTILINE)
+"""What a terminal would show no more: progress bars write a line some thousand times."""
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 EDIT_CHARS = 64 * 1024
 """Limit for either side of an edit that is stored with its call: as much as a model reads of one file in one answer."""
 
@@ -195,12 +201,14 @@ class LoopToolbox:
         if found.binary:
             other = await self._read_other(at, first, last, room)
             if other is None:
-                return f"[not shown: binary file of {found.size} bytes]", 0
+                hint = "; viewImage shows pictures" if path.lower().endswith(PICTURES) else ""
+                return f"[not shown: binary file of {found.size} bytes{hint}]", 0
             found, note = other
         self.seen[self.roots.name(status.path)] = found.etag
         text = note + found.text.removeprefix("\ufeff").replace("\r\n", "\n")
         if found.cut:
-            text += f"\n[cut after line {found.last}: the file has {found.size} bytes; ask for a range]"
+            hint = "ask for a range" if found.last > first else "this line is longer; search in it, or use a command"
+            text += f"\n[cut after line {found.last}: the file has {found.size} bytes; {hint}]"
         return text, len(found.text)
 
     async def _read_other(self, at: str, first: int, last: int | None, room: int) -> tuple[Text, str] | None:
@@ -318,8 +326,9 @@ async def _run(action: Action, policy: Confinement, timeout: float, report: Call
     line = action.argv or action.line or ""
     env = command_environment()
     done = await run(line, policy=policy, cwd=Path(action.cwd), env=env, timeout=timeout, on_output=report)
-    ending = f"timed out after {timeout:g} s and was ended" if done.timed_out else f"exit code {done.code}"
-    text = f"{done.output.rstrip()}\n[{ending}]".lstrip()
+    ending = f"timed out after {timeout:g} s and was ended; {NO_INPUT}" if done.timed_out else f"exit code {done.code}"
+    ending += f"; {LEFT_RUNNING}" if done.left else ""
+    text = f"{_OVERWRITTEN.sub('', done.output).rstrip()}\n[{ending}]".lstrip()
     if done.code != 0 or done.timed_out:
         raise CommandFailed(text, None if done.timed_out else done.code)
     return text

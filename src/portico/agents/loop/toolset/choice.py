@@ -64,6 +64,10 @@ class Toolset:
             return action
         schema = next(spec.schema for spec in self.specs if spec.name == action.tool)
         arguments = fitted(action.arguments, schema, reads=action.tool in READS or action.tool in _LOOSE)
+        if isinstance(path := arguments.get("path"), str):
+            arguments["path"] = self.roots.similar(path)
+        if isinstance(files := arguments.get("files"), list):
+            arguments["files"] = [self.roots.similar(each) if isinstance(each, str) else each for each in files]
         return replace(action, arguments=arguments)
 
     async def plan(self, name: str, arguments: Json) -> PlannedCall:
