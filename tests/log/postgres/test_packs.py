@@ -142,6 +142,33 @@ async def test_the_next_commit_does_not_wait_until_others_are_read(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("joined", [True, False], ids=["the next append", "the delivery"])
+async def test_what_is_pending_when_a_commit_is_durable_waits(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch, joined: bool
+) -> None:
+    """200 callers of one host split into groups, each with a small commit: eight hosts used 2.2 times the CPU."""
+    a, b = await hosts("a"), await hosts("b")
+    go, read = asyncio.Event(), a._packs.read
+
+    async def slow(after: int, upto: int) -> object:
+        await go.wait()
+        return await read(after, upto)
+
+    monkeypatch.setattr(a._packs, "read", slow)
+    await b.append(Y, fact(0))
+    appends = [asyncio.create_task(a.append(X, fact(1)))]
+    await until(lambda: a._busy)
+    appends.append(asyncio.create_task(a.append(X, fact(2))))
+    await until(lambda: len(a._committed) == 1)
+    assert (a._busy, len(a._pending)) == (False, 1)
+    if joined:
+        appends.append(asyncio.create_task(a.append(X, fact(3))))
+        await until(lambda: len(a._committed) == 2)
+    go.set()
+    assert await asyncio.gather(*appends) == [2, 3, 4][: len(appends)]
+    assert a.commits == 2
+
+
 async def test_a_commit_that_is_not_delivered_when_the_log_closes_was_written(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,10 @@ A commit is one function call (`append_batch`). If its answer is lost, the outco
 connection fences off the old one and searches for the batch. Commits of other hosts are delivered to the same commit
 listeners and followers, in the order of `seq`. The bell only contains how far to read, so a lost bell costs a second.
 
-Writing does not wait for reading: the next commit starts while the commits of other hosts before the last one are read.
-An append returns when its batch is delivered, because callers read the state that results from it.
+Writing does not wait for reading: an append starts the next commit although the commits of other hosts before the last
+one are still read. An append returns when its batch is delivered, because callers read the state that results from it.
+What is pending when a commit is durable waits for its delivery, or for the next append: callers that continue then join
+it. Otherwise the callers of a host split into groups, and each group has a small commit of its own.
 """
 
 import asyncio
@@ -255,7 +257,6 @@ class PostgresLog(StoredLog):
             self._bell.ring(self.lease.host, records[0].seq, records[-1].seq)
         self._undelivered = len(self._committed)
         self._deliver_own()
-        self._kick()
         self._read_on()
 
     def _deliver_own(self) -> None:
@@ -272,6 +273,8 @@ class PostgresLog(StoredLog):
             if batch.records:
                 self._deliver(*batch, taken)
             self._announce()
+        if not self._committed:
+            self._kick()
 
     def _clocked(self) -> list[Any]:
         clock = self.opening.clock
