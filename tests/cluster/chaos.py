@@ -5,6 +5,9 @@ hold then: nothing acknowledged is missing or there twice, positions have no gap
 owner wrote to a session, a reader has seen a prefix of its channel without a gap or a repeat, whichever hosts it read
 from: by pages of events, as a stream, by a page's long poll and as an editor (`readers.py`). With Temporal jobs run
 meanwhile, and it is restarted, too: they all end, and no work that had ended ran again.
+
+It reports its progress on standard error every ten seconds, and what it waits for. A fault that takes longer than
+`FAULT_SECONDS` fails the run.
 """
 
 import argparse
@@ -35,6 +38,9 @@ from tests.jobs.samples import par, ref, seq
 from tests.process import environment
 
 LEASE = 3.0
+FAULT_SECONDS = 120.0
+"""The longest a fault may take: most of it is the start of a host on a loaded machine."""
+REPORT_SECONDS = 10.0
 _TWICE: dict[str, Callable[[str], tuple[str, dict[str, Any]]]] = {
     "session": lambda key: ("/v1/sessions", {"agent": "scripted", "title": key}),
     "message": lambda key: ("/message", {"text": key, "agent": "scripted"}),
@@ -127,8 +133,27 @@ class Chaos:
         self.readers: list[Reader] = []
         self.done = asyncio.Event()
         self.happened: Counter[str] = Counter()
+        self.stage = "starting"
+        """What it does now, or waits for."""
 
     async def run(self, seconds: float) -> dict[str, Any]:
+        reporting = asyncio.create_task(self._report())
+        try:
+            return await self._run(seconds)
+        except TimeoutError as error:
+            raise AssertionError(f"it took too long: {self.stage}") from error
+        finally:
+            reporting.cancel()
+
+    async def _report(self) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while True:
+            await asyncio.sleep(REPORT_SECONDS)
+            done = f"{sum(self.happened.values())} faults, {len(self.acknowledged)} messages, {len(self.jobs)} jobs"
+            print(f"{loop.time() - began:.0f} s: {done}; now: {self.stage}", file=sys.stderr, flush=True)
+
+    async def _run(self, seconds: float) -> dict[str, Any]:
         try:
             await self.hosts[0].start()  # makes the tables and the token
             await self._watch_writers()
@@ -150,7 +175,9 @@ class Chaos:
                         tasks.create_task(self._run_jobs(http))
                     await self._disturb(seconds)
                     self.done.set()
+                    self.stage = "the last requests of the clients"
                 await self._settle(http, sessions)
+                self.stage = "checking"
                 return await self._check(sessions)
         finally:
             for host in self.hosts:
@@ -267,7 +294,9 @@ class Chaos:
             await asyncio.sleep(self.random.uniform(0.2, 1.0))
             kind = kinds[turn % len(kinds)]
             self.happened[kind.__name__.strip("_")] += 1
-            await kind()
+            self.stage = kind.__name__.strip("_").replace("_", " ")
+            async with asyncio.timeout(FAULT_SECONDS):
+                await kind()
             turn += 1
 
     async def _kill(self) -> None:
@@ -335,7 +364,9 @@ class Chaos:
         with contextlib.suppress(httpx.HTTPError):
             answer = await http.get(f"{self._any()}/v1/jobs")
             listed = {each["id"]: each["status"] for each in answer.json().get("jobs", [])}
-            return all(listed.get(job) not in (None, "running") for job in self.jobs)
+            open_jobs = [job for job in self.jobs if listed.get(job) in (None, "running")]
+            self.stage = f"waiting for jobs: {open_jobs}"
+            return not open_jobs
         return False
 
     async def _at_rest(self, http: httpx.AsyncClient, sessions: list[str]) -> list[int] | None:
@@ -346,13 +377,16 @@ class Chaos:
             for session in sessions:
                 try:
                     answer = await http.get(f"{host.address}/v1/sessions/{session}")
-                except httpx.HTTPError:
+                except httpx.HTTPError as error:
+                    self.stage = f"waiting for {host.name}: {error!r}"
                     return None
                 state = answer.json() if answer.status_code == 200 else {}
                 runs = not state or any(not turn.get("outcome") for turn in state.get("turns", []))
                 if runs or (state.get("queue") and not state.get("held")):
+                    self.stage = f"waiting for {session} at {host.name}: {answer.status_code}"
                     return None
                 found[-1].append(state["pos"])
+        self.stage = f"waiting until all hosts have the same positions: {found}"
         return found[0] if all(each == found[0] for each in found) else None
 
     async def _check(self, sessions: list[str]) -> dict[str, Any]:
