@@ -95,6 +95,6 @@ async def _takeover(a: Host, b: Host) -> float:
         task.cancel()
     await one.log.run(lambda db: db.execute("UPDATE hosts SET expires = clock_timestamp() WHERE name = 'a'"))
     started = time.perf_counter()
-    while sum(other.owns(session.channel) for session in b.catalogue) < SESSIONS:
+    while sum(other.owns(f"session/{each.id}") for each in b.summaries()) < SESSIONS:
         await other.look()
     return time.perf_counter() - started

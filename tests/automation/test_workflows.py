@@ -45,7 +45,7 @@ async def job_of(automations: Automations, run: str) -> JobSummary:
 
 
 async def prompt_of(automations: Automations, job: JobSummary) -> str:
-    (session,) = [each for each in automations.host.catalogue if each.summary.by.startswith("task:")]
+    (session,) = [each for each in automations.host.catalogue.live() if each.summary.by.startswith("task:")]
     await session.load()
     return session.state.turns[0].message.text
 

@@ -79,7 +79,7 @@ class Desk:
         raise AssertionError
 
     def _waiting(self) -> Iterator[tuple[Session, QuestionPart]]:
-        for session in self.host.catalogue:
+        for session in self.host.catalogue.live():
             active = session.state.active if session.loaded else None
             for part in active.parts if active is not None else []:
                 if isinstance(part, QuestionPart) and part.response is None:

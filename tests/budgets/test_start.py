@@ -55,7 +55,7 @@ def question(session: Session) -> QuestionPart | None:
 
 def questions(host: Host) -> list[QuestionPart]:
     """All that wait for a person on this host."""
-    return [found for session in host.catalogue if (found := question(session)) is not None]
+    return [found for session in host.catalogue.live() if (found := question(session)) is not None]
 
 
 class Desk:

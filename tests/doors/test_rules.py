@@ -20,8 +20,20 @@ GATE = "gate.py"
 CHECKS = ("require", "require_all", "may")
 READING = {
     *("agent", "agents.get", "describe", "described", "readiness.check", "readiness.likely", "tools_of"),
-    *("find", "get", "has", "list", "now", "default_folder", "turns.values", "clock.wait", "watch", "descendants"),
-    *("catalogue.get", "catalogue.root", "catalogue.descendants", "find_terminal", "had_terminal"),
+    *(
+        "find",
+        "get",
+        "has",
+        "list",
+        "summaries",
+        "now",
+        "default_folder",
+        "turns.values",
+        "clock.wait",
+        "watch",
+        "descendants",
+    ),
+    *("catalogue.get", "catalogue.in_use", "catalogue.root", "catalogue.descendants", "find_terminal", "had_terminal"),
     *(
         "log.read",
         "log.read_all",

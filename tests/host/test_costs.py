@@ -1,6 +1,6 @@
 """What a commit and a deletion look at does not grow with the turn or with the host. Counted, not timed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from portico.kernel.events import Message
 from portico.kernel.fold import fold
 from portico.kernel.host import Host
 from portico.kernel.session import Session
-from portico.kernel.state import CallPart, Part, QuestionPart, SessionState, TurnState, summarise, waiting
+from portico.kernel.state import CallPart, Part, QuestionPart, SessionState, Summary, TurnState, summarise, waiting
 from portico.testing.fixtures import HostOpener
 
 
@@ -143,16 +143,16 @@ def test_open_parts_are_those_that_a_walk_finds(story: str) -> None:
 
 def brute(host: Host) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for session in host.catalogue:
-        if session.summary.parent is not None:
-            found.setdefault(session.summary.parent, set()).add(session.id)
+    for session in host.summaries():
+        if session.parent is not None:
+            found.setdefault(session.parent, set()).add(session.id)
     return found
 
 
 def indexed(host: Host) -> dict[str, set[str]]:
     return {
         session.id: {each.id for each in below}
-        for session in host.catalogue
+        for session in host.summaries()
         if (below := host.catalogue.children(session.id))
     }
 
@@ -172,18 +172,17 @@ async def test_the_index_of_children(open_host: HostOpener, tmp_path: Path, monk
     assert [each.id for each in host.catalogue.descendants(top.id)] == [f"session-{number}" for number in (3, 4, 5)]
     assert low.id in {each.id for each in host.catalogue.descendants(top.id)}
     walked: list[str] = []
-    walk = Catalogue.__iter__
+    walk = Catalogue.summaries
 
-    def counted(catalogue: Catalogue) -> Iterator[Session]:
-        for each in walk(catalogue):
-            walked.append(each.id)
-            yield each
+    def counted(catalogue: Catalogue) -> Sequence[Summary]:
+        walked.extend(each.id for each in walk(catalogue))
+        return walk(catalogue)
 
-    monkeypatch.setattr(Catalogue, "__iter__", counted)
+    monkeypatch.setattr(Catalogue, "summaries", counted)
     await host.delete(top.id, by="t")
     assert walked == [], "a deletion looks at its own children only"
-    monkeypatch.setattr(Catalogue, "__iter__", walk)
-    assert {each.id for each in host.catalogue} == {other.id, "session-6"}
+    monkeypatch.setattr(Catalogue, "summaries", walk)
+    assert {each.id for each in host.summaries()} == {other.id, "session-6"}
     assert indexed(host) == brute(host) == {other.id: {"session-6"}}
     host = await open_host()
     assert indexed(host) == brute(host) == {other.id: {"session-6"}}

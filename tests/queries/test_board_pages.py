@@ -133,7 +133,7 @@ async def test_what_runs_is_on_the_first_page_however_old(host: Host, clock: Fak
 
 async def test_a_search_and_the_archive(host: Host, clock: FakeClock) -> None:
     await made(host, clock, "Fix the login", "Fix the logout", "Other")
-    session = next(each for each in host.catalogue if each.summary.title == "Other")
+    session = next(each for each in host.catalogue.live() if each.summary.title == "Other")
     await session.archive(True, by="test")
     board, view = Board(host), View(host, OWNER)
     assert titles(board.page(view, 9)) == ["Fix the logout", "Fix the login"]
@@ -147,7 +147,7 @@ async def test_a_reader_hears_what_has_changed_since(host: Host, clock: FakeCloc
     version = board.version
     await board.wait(version - 1)
     assert board.since(version, view).rows == []
-    session = next(each for each in host.catalogue if each.summary.title == "a")
+    session = next(each for each in host.catalogue.live() if each.summary.title == "a")
     await session.rename("A", by="test")
     changed = board.since(version, view)
     assert ([row.session.title for row in changed.rows], changed.removed) == (["A"], [])

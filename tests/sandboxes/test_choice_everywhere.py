@@ -87,7 +87,7 @@ async def over_ahp(here: Standing, folder: Path, mode: str) -> str:
         raise Rejected(str(error)) from None
     finally:
         await client.close()
-    found = next(each for each in here.server.host.catalogue if each.summary.uri == "scripted:/s1")
+    found = next(each for each in here.server.host.catalogue.live() if each.summary.uri == "scripted:/s1")
     return await sandbox_of(here, found.id)
 
 
@@ -115,7 +115,7 @@ async def _job(here: Standing, folder: Path, body: dict[str, Any]) -> str:
 
 
 async def _of_newest(here: Standing, otherwise: str) -> str:
-    found = [each for each in here.server.host.catalogue if each.summary.by.startswith(("task:", "run:"))]
+    found = [each for each in here.server.host.catalogue.live() if each.summary.by.startswith(("task:", "run:"))]
     try:
         return feature(here.server.host, Sandboxes).mode(found[-1]) if found else _rejected(otherwise)
     except PorticoError as error:
@@ -201,7 +201,9 @@ async def test_no_place_leaves_a_required_sandbox(tmp_path: Path, place: Try) ->
     async with host(tmp_path, require=True) as here:
         with pytest.raises(Rejected, match=r"sandbox.require|Should be one of 'project', 'strict'"):
             await place(here, tmp_path, "off")
-        assert not [each for each in here.server.host.catalogue if each.state.turns and each.state.turns[0].parts]
+        assert not [
+            each for each in here.server.host.catalogue.live() if each.state.turns and each.state.turns[0].parts
+        ]
 
 
 async def test_the_choice_of_a_person_is_remembered_for_the_folder(tmp_path: Path) -> None:

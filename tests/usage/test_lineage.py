@@ -95,7 +95,7 @@ async def test_who_pays_for_a_session(host: Host, by: str, events: list[tuple[st
 async def test_it_is_remembered_when_the_run_is_gone(host: Host) -> None:
     """The runs of an automation go before the sessions that they began."""
     found = await lineage_of(host, "run:run-1", ("run/run-1", RUN))
-    (session,) = host.catalogue
+    (session,) = host.catalogue.live()
     await host.log.flush()
     stored = await host.log.get_kv(session.channel, "lineage")
     assert stored is not None

@@ -126,7 +126,7 @@ def _routes(app: App, jobs: Jobs) -> Table:
         entry = await jobs.entry_of(job)
         chart = generate_chart(entry.jobs[summary.name].work)
         tasks = {f"task:{work.task}" for work in summary.works}
-        channels = [each.channel for each in app.host.catalogue if each.summary.by in tasks]
+        channels = [f"session/{each.id}" for each in app.host.summaries() if each.by in tasks]
         used = await app.features[NetworkRecord].of(*channels)
         found = await jobs.rows(job, read_filter(request.query_params.get("rows", "")))
         inputs = await jobs.inputs_of(job)

@@ -73,8 +73,8 @@ def measure(app: App, gate: Gate, meter: Meter) -> list[Metric]:
         'status="waiting"': 0,
         'status="failed"': 0,
     }
-    for session in host.catalogue:
-        statuses[f'status="{session.summary.status}"'] += 1
+    for each in host.summaries():
+        statuses[f'status="{each.status}"'] += 1
     return [
         ("portico_info", "gauge", "The version that runs.", {_about(host.members): 1}),
         ("portico_uptime_seconds", "counter", "Since the start.", {"": time.monotonic() - host.started_at}),

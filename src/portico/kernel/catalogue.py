@@ -1,9 +1,12 @@
 """The catalogue of sessions, by id and by the name that a client gave. It is read at start, and what a crash left open
-is closed. An id is never reused, also not after a deletion."""
+is closed. An id is never reused, also not after a deletion. A session that is
+not in use is only a summary in memory."""
 
 import asyncio
+import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+import weakref
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -24,6 +27,9 @@ _MODIFIED = attrgetter("modified")
 _DELETED = "deleted"
 _BEGUN, _DONE = b"begun", b"done"
 """A deletion has two steps; after a crash between them the next start completes it."""
+_PLAIN = Summary("", "", "", "", "", "idle", 0, 0, 0)
+"""Most summaries have its values. One object serves for all, because no code changes a summary."""
+_PLAIN_FIELDS = ("chat_flags", "usage", "changes", "folders", "model_config", "chat_order", "shares", "features")
 
 
 class Catalogue:
@@ -31,6 +37,11 @@ class Catalogue:
         self._host = host
         self._log = host.log
         self._sessions: dict[str, Session] = {}
+        """The sessions in use."""
+        self._stored: dict[str, Summary | None] = {}
+        """All sessions, oldest first, with the summaries of those not in use."""
+        self._released = weakref.WeakValueDictionary[str, Session]()
+        """Sessions that are no longer in use, as long as something refers to them: there is one object per session."""
         self._by_uri: dict[str, str] = {}
         self._uri_of: dict[str, str] = {}
         self._below: dict[str, dict[str, None]] = {}
@@ -39,28 +50,55 @@ class Catalogue:
         self._next = 1
         self._creating = asyncio.Lock()
 
-    def __iter__(self) -> Iterator[Session]:
-        return iter(self._sessions.values())
-
     def __len__(self) -> int:
-        return len(self._sessions)
+        return len(self._stored)
+
+    def live(self) -> Sequence[Session]:
+        """Return the sessions in use, in no order."""
+        return tuple(self._sessions.values())
+
+    def summaries(self) -> Sequence[Summary]:
+        """Return the summaries of all sessions, oldest first."""
+        return [each or self._sessions[ident].summary for ident, each in self._stored.items()]
+
+    def in_use(self, ident: str) -> Session | None:
+        """Find a session that is in memory by its id or name."""
+        return self._sessions.get(ident) or self._sessions.get(self._by_uri.get(ident, ""))
 
     def get(self, ident: str) -> Session | None:
-        """Find a session by its id only."""
-        return self._sessions.get(ident)
+        """Find a session by its id only, and have it in use for a while."""
+        session = self._sessions.get(ident)
+        if session is None and (stored := self._stored.get(ident)) is not None:
+            session = self._released.pop(ident, None) or Session(self._host, ident, None, stored)
+            self._sessions[ident], self._stored[ident] = session, None
+        return session
 
     def find(self, ident: str) -> Session | None:
         """Find a session by its id or the name that a client gave it."""
-        return self._sessions.get(ident) or self._sessions.get(self._by_uri.get(ident, ""))
+        return self.get(ident) or self.get(self._by_uri.get(ident, ""))
+
+    def summary(self, ident: str) -> Summary | None:
+        """Find the summary of a session by its id or the name that a client gave it."""
+        ident = ident if ident in self._stored else self._by_uri.get(ident, "")
+        session = self._sessions.get(ident)
+        return session.summary if session is not None else self._stored.get(ident)
+
+    def release(self) -> None:
+        """Keep only the summaries of sessions that are not in use."""
+        for session in self.live():
+            if session.unload():
+                self._stored[session.id] = _shared(session.summary)
+                self._released[session.id] = self._sessions.pop(session.id)
 
     def root(self, session: Session) -> Session:
         """Return the root of the family: the session itself if it has no parent."""
-        while session.summary.parent is not None:
-            above = self.get(session.summary.parent)
-            if above is None:
-                break
-            session = above
-        return session
+        top = self.root_of(session.summary).id
+        return session if top == session.id else self.get(top) or session
+
+    def root_of(self, summary: Summary) -> Summary:
+        while summary.parent is not None and (above := self.summary(summary.parent)) is not None:
+            summary = above
+        return summary
 
     def descendants(self, root: str) -> list[Summary]:
         """Return all descendants, oldest first."""
@@ -68,22 +106,22 @@ class Catalogue:
         todo = [root]
         while todo:
             below = self.children(todo.pop())
-            found += [each.summary for each in below]
+            found += below
             todo += [each.id for each in below]
         return sorted(found, key=_age)
 
-    def children(self, ident: str) -> Sequence[Session]:
-        return [self._sessions[each] for each in self._below.get(ident, ())]
+    def children(self, ident: str) -> Sequence[Summary]:
+        return [summary for each in self._below.get(ident, ()) if (summary := self.summary(each)) is not None]
 
-    def place(self, session: Session) -> None:
-        """After every change of its summary: below its parent."""
-        parent, before = session.summary.parent, self.parent_of.get(session.id)
+    def place(self, summary: Summary) -> None:
+        """After every change of a summary: below its parent."""
+        parent, before = summary.parent, self.parent_of.get(summary.id)
         if parent == before:
             return
-        self._unplace(session.id)
-        if parent is not None and session.id in self._sessions:
-            self._below.setdefault(parent, {})[session.id] = None
-            self.parent_of[session.id] = parent
+        self._unplace(summary.id)
+        if parent is not None and summary.id in self._stored:
+            self._below.setdefault(parent, {})[summary.id] = None
+            self.parent_of[summary.id] = parent
 
     def _unplace(self, ident: str) -> None:
         before = self.parent_of.pop(ident, None)
@@ -92,11 +130,13 @@ class Catalogue:
             if not self._below[before]:
                 del self._below[before]
 
-    def list(self, *, archived: bool | None, parent: str | None, children: bool, drafts: bool) -> list[Summary]:
-        """Newest first; of several that changed in the same millisecond, the one that began last."""
+    def list(
+        self, *, archived: bool | None = None, parent: str | None = None, children: bool = True, drafts: bool = False
+    ) -> list[Summary]:
+        """Newest first; of several that changed in the same millisecond, the last started. No drafts by default."""
         found = [
             summary
-            for summary in (session.summary for session in reversed(self._sessions.values()))
+            for summary in reversed(self.summaries())
             if (archived is None or summary.archived is archived)
             and (parent is None or summary.parent == parent)
             and (children or summary.parent is None)
@@ -117,32 +157,35 @@ class Catalogue:
                 if deleted[channel] != _DONE:
                     await self.erase(channel)  # a kill between the two steps of a deletion
                 continue
-            data = summaries.get(channel)
-            session = Session(self._host, ident, None, decoder.decode(data) if data else None)
-            if data is None:
+            if data := summaries.get(channel):
+                self._add(ident, _shared(decoder.decode(data)))
+            else:
+                session = Session(self._host, ident, None)
                 await session.load()
                 if not session.state.agent and not await self._log.read(channel, 0, 1):
                     # Nothing of it is left: a kill at the last step of a deletion.
                     await self.erase(channel)
                     continue
                 session.refresh_summary()
-            self._add(session)
+                self._add(ident, session.summary, session)
         self._next += self._log.identity.lost  # ids of lost sessions are not reused either
 
     async def recover(self) -> None:
         """Close what a crash left open. Sessions that run on other hosts are loaded, so lists show their status."""
-        owns, found = self._host.members.owns, [session for session in self if self._is_open(session)]
+        owns, open_ones = self._host.members.owns, [each.id for each in self.summaries() if self._is_open(each)]
+        found = [session for ident in open_ones if (session := self.get(ident)) is not None]
         await asyncio.gather(*(session.follow() for session in found if not owns(session.channel)))
         await self.close_open(session for session in found if owns(session.channel))
 
     async def close_open(self, sessions: Iterable[Session]) -> None:
         """Close what the previous host of these sessions left open."""
-        for session in filter(self._is_open, sessions):
-            await _close_open(session)
+        for session in sessions:
+            if self._is_open(session.summary):
+                await _close_open(session)
 
-    def _is_open(self, session: Session) -> bool:
-        of = session.summary  # may be older than its events
-        return of.status in ("running", "waiting") or of.queued > 0 or of.pos != self._log.head(session.channel)
+    def _is_open(self, of: Summary) -> bool:
+        """Whether something was left open in a session. Its summary may be older than its events."""
+        return of.status in ("running", "waiting") or of.queued > 0 or of.pos != self._log.head(f"session/{of.id}")
 
     # -- adding and removing sessions --------------------------------------------------------------------------
 
@@ -156,7 +199,7 @@ class Catalogue:
         if records[0].pos != 1 or self._host.members.owns(channel):
             return None
         session = Session(self._host, channel.removeprefix("session/"), SessionState(channel.removeprefix("session/")))
-        self._sessions[session.id] = session
+        self._sessions[session.id], self._stored[session.id] = session, None
         if isinstance(records[0].event, e.SessionStarted):
             self._name(session.id, records[0].event.uri)
         return session
@@ -170,7 +213,7 @@ class Catalogue:
                 raise RateLimited(f"There are {limits.SESSIONS} sessions; delete some.")
             session = Session(self._host, ident, SessionState(ident))
             session.used_at = time.monotonic()
-            self._add(session)
+            self._add(ident, session.summary, session)
             self._name(ident, uri)
             return session
 
@@ -191,19 +234,32 @@ class Catalogue:
 
     def forget(self, session: Session) -> None:
         self._host.ownership.forget(session)
-        self._sessions.pop(session.id, None)
+        for known in (self._sessions, self._stored, self._released):
+            known.pop(session.id, None)
         self._unplace(session.id)
         if (uri := self._uri_of.pop(session.id, None)) is not None:
             self._by_uri.pop(uri, None)
 
-    def _add(self, session: Session) -> None:
-        self._sessions[session.id] = session
-        self._name(session.id, session.summary.uri)
-        self.place(session)
+    def _add(self, ident: str, summary: Summary, session: Session | None = None) -> None:
+        self._stored[ident] = summary if session is None else None
+        if session is not None:
+            self._sessions[ident] = session
+        self._name(ident, summary.uri)
+        self.place(summary)
 
     def _name(self, ident: str, uri: str | None) -> None:
         if uri is not None:
             self._by_uri[uri], self._uri_of[ident] = ident, uri
+
+
+def _shared(summary: Summary) -> Summary:
+    """Share equal values with the other summaries: they are half of the memory of a stored session."""
+    for name in ("agent", "model", "cwd", "status", "by", "owner"):
+        setattr(summary, name, sys.intern(getattr(summary, name)))
+    for name in _PLAIN_FIELDS:
+        if getattr(summary, name) == (value := getattr(_PLAIN, name)):
+            setattr(summary, name, value)
+    return summary
 
 
 def _age(summary: Summary) -> tuple[int, int]:
@@ -229,8 +285,6 @@ async def _close_open(session: Session) -> None:
                 return
         if events := _ends(session, state):
             await session.append(*events)
-    if not session.used_at:  # else a command may wait for the lock, with the state it has loaded
-        session.unload()
 
 
 def _ends(session: Session, state: SessionState) -> list[e.Event]:

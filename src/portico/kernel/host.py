@@ -105,6 +105,7 @@ class Host:
         self.started_at = time.monotonic()
         self.catalogue = Catalogue(self)
         self.root, self.descendants = self.catalogue.root, self.catalogue.descendants
+        self.find, self.summaries, self.list = self.catalogue.find, self.catalogue.summaries, self.catalogue.list
         self.owner_of = self.ownership.owner_of
         self.react = react
         self.turns: dict[str, Turn] = {}
@@ -161,7 +162,7 @@ class Host:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.STOP_SECONDS):
                 await self._interrupt_all()
-        await asyncio.gather(*(session.runner.release() for session in self.catalogue if session.runner.opened))
+        await asyncio.gather(*(session.runner.release() for session in self.catalogue.live() if session.runner.opened))
         for part in self.parts:
             await part.close()
         for agent in self.agents.values():
@@ -261,12 +262,11 @@ class Host:
                 raise
             except Exception:  # a bug in one component must not stop the sweeps of the others and the log
                 self.logger.exception("the sweep of %s failed", type(part).__name__)
-        for session in self.catalogue:
-            session.unload()
+        self.catalogue.release()
         before = self.now() - int(self.retention_hours * 3_600_000)
         keep = {channel: pos for part in self.parts for channel, pos in (await part.compactable(before)).items()}
-        keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}
-        keep |= {s.channel: 0 for s in self.catalogue if not s.loaded and s.summary.status in ("running", "waiting")}
+        keep |= {f"session/{each.id}": 0 for each in self.summaries() if each.status in ("running", "waiting")}
+        keep |= {s.channel: s.state.active.pos for s in self.catalogue.live() if s.loaded and s.state.active}
         for prefix, days in _EXPIRING.items():
             await self.log.expire_kv(prefix, self.now() - days * 86_400_000)
         return await self.log.compact(before, keep)
@@ -313,31 +313,13 @@ class Host:
             return await session.load()
         return session if session.loaded else await session.load()
 
-    def find(self, ident: str) -> Session | None:
-        """Like `get`, without loading it."""
-        return self.catalogue.find(ident)
-
-    def summaries(self) -> Iterable[Summary]:
-        return (session.summary for session in self.catalogue)
-
     def has(self, ident: str) -> bool:
-        return self.catalogue.find(ident) is not None
-
-    def list(
-        self,
-        *,
-        archived: bool | None = None,
-        parent: str | None = None,
-        children: bool = True,
-        drafts: bool = False,
-    ) -> list[Summary]:
-        """List the sessions, newest first; without drafts by default."""
-        return self.catalogue.list(archived=archived, parent=parent, children=children, drafts=drafts)
+        return self.catalogue.summary(ident) is not None
 
     def session_of(self, ident: str) -> str:
         """Return the session of an approval or a question: their ids start with its id."""
         session, _, rest = ident.rpartition(".")
-        if not rest or self.catalogue.get(session) is None:
+        if not rest or self.catalogue.summary(session) is None:
             raise NotFound("approval or question", ident)
         return session
 
@@ -348,7 +330,7 @@ class Host:
 
     def changed(self, session: Session) -> None:
         if session.summary.parent != self.catalogue.parent_of.get(session.id):
-            self.catalogue.place(session)
+            self.catalogue.place(session.summary)
         self._watchers.call(session.id, session.summary)
 
     def deleted(self, session: Session) -> None:

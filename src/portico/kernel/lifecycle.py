@@ -166,8 +166,8 @@ class Lifecycle:
         """Start a sub-agent of a running turn: a child session with one turn that the parent's agent reports into."""
         parent = turn.session
         depth, above = 1, parent.state.parent
-        while above is not None and (found := self._host.catalogue.get(above)) is not None:
-            depth, above = depth + 1, found.summary.parent
+        while above is not None and (found := self._host.catalogue.summary(above)) is not None:
+            depth, above = depth + 1, found.parent
         if depth > limits.CHILD_DEPTH:
             raise BadRequest(f"Sub-agents are nested at most {limits.CHILD_DEPTH} deep.")
         state = parent.state
@@ -209,7 +209,7 @@ class Lifecycle:
         """Remove the worktree together with the last session that uses it."""
         tree = session.state.worktree
         if not tree or any(
-            other.summary.cwd == session.summary.cwd for other in self._host.catalogue if other is not session
+            other.cwd == session.summary.cwd for other in self._host.summaries() if other.id != session.id
         ):
             return ""
         stays = await self._host.worktrees.release(tree)

@@ -65,7 +65,7 @@ class Ownership:
         """To whom belongs what this caller starts."""
         return caller.person or (HOST_OWNER if self.team() else "")
 
-    def owner_of(self, session: "Session") -> str:
+    def owner_of(self, session: "Session | Summary") -> str:
         return self.of_session(session).owner
 
     # -- the rule ----------------------------------------------------------------------------------------------
@@ -100,8 +100,8 @@ class Ownership:
 
     # -- whose it is -------------------------------------------------------------------------------------------
 
-    def of_session(self, session: "Session") -> Access:
-        root = self._host.catalogue.root(session).summary
+    def of_session(self, session: "Session | Summary") -> Access:
+        root = self._host.catalogue.root_of(session if isinstance(session, Summary) else session.summary)
         return Access(root.owner, root.shares)
 
     def of_task(self, task: str) -> Access:
@@ -112,7 +112,7 @@ class Ownership:
         return found if isinstance(found, Access) else self._of_session_id(found)
 
     def _of_session_id(self, ident: str) -> Access:
-        session = self._host.find(ident)
+        session = self._host.catalogue.summary(ident)
         return self.of_session(session) if session is not None else self._of_known(f"session/{ident}")
 
     def of_grant(self, grant: e.Grant) -> Access:
@@ -186,11 +186,11 @@ class Ownership:
                     caller.require_all("This grant counts for everybody")
 
     def check_session(self, caller: c.Caller, ident: str, right: Right | None) -> None:
-        session = self._host.find(ident)
+        session = self._host.catalogue.summary(ident)
         if session is None:
             raise NotFound("session", ident)
         if caller.person:
-            self._require(caller, session.channel, right, NotFound("session", ident))
+            self._require(caller, f"session/{session.id}", right, NotFound("session", ident))
 
     def _require(self, caller: c.Caller, channel: Channel, right: Right | None, missing: NotFound) -> None:
         access = self.of_channel(channel)

@@ -122,13 +122,14 @@ class Session:
         if data:
             self.host.own(self._measure(), f"size of {self.id}")
 
-    def unload(self) -> None:
+    def unload(self) -> bool:
         """Free the memory of an idle session; the next command loads it again. `used_at` is checked too: a command that
-        waits for the lock is not visible at the moment the lock becomes free."""
-        used = time.monotonic() - self.used_at <= IDLE_SECONDS
-        busy = self.running is not None or (self._state is not None and self._state.active is not None)
-        if not used and not busy and not self.lock.locked() and not self._waiters:
+        waits for the lock is not visible at the moment the lock becomes free. Return whether the log has all of it."""
+        used = time.monotonic() - self.used_at <= IDLE_SECONDS or self.lock.locked() or bool(self._waiters)
+        if not used and self.running is None and (self._state is None or self._state.active is None):
             self._state = None
+        kept = self._state or self._loading or self._missed or self._effects or self.resting or self.runner.opened
+        return not used and not kept
 
     def apply(self, records: list[Record]) -> None:
         """Fold committed records. Called before any reader gets them."""

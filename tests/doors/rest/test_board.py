@@ -140,7 +140,7 @@ async def test_older_rows_come_page_by_page_and_none_is_missed(shared: Standing)
 async def test_sessions_of_one_millisecond_stay_on_one_page(shared: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         await shared.http.post("/v1/sessions", json={"agent": "demo", "title": f"Twin {number}"})
-    for session in list(shared.server.host.catalogue):
+    for session in shared.server.host.catalogue.live():
         if session.summary.title.startswith("Twin"):
             monkeypatch.setattr(session.summary, "modified", 1_000)
     page = (await shared.http.get("/v1/board", params={"limit": "1", "q": "twin"})).json()

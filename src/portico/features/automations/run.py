@@ -184,7 +184,8 @@ class Runs:
         """Those of the run, with all sessions below them."""
         began = await self._lineages.sessions_of(Lineage(run.job, run.id), whole_run=True)
         roots, catalogue = {each.id for each in began}, self._host.catalogue
-        return [each for each in tuple(catalogue) if catalogue.root(each).id in roots]
+        found = [each.id for each in catalogue.summaries() if catalogue.root_of(each).id in roots]
+        return [session for ident in found if (session := catalogue.get(ident)) is not None]
 
     async def _used(self, session: Session) -> list[UsageRow]:
         await session.load()

@@ -15,7 +15,7 @@ from portico.kernel import limits as kernel_limits
 from portico.kernel.cache import Cache
 from portico.kernel.events import Record
 from portico.kernel.host import Host
-from portico.kernel.session import Session
+from portico.kernel.state import Summary
 
 _SESSIONS = 20_000
 """Cache size: sessions whose answers are cached. Others are read again."""
@@ -64,9 +64,9 @@ class Answers:
     async def since(self, time: int, view: View) -> PastAnswers:
         found: list[PastAnswer] = []
         rules = 0
-        for session in tuple(self._host.catalogue):
-            if session.summary.modified >= time and session.summary.turns and view.sees(session.channel):
-                known = await self._read(session)
+        for summary in self._host.summaries():
+            if summary.modified >= time and summary.turns and view.sees(f"session/{summary.id}"):
+                known = await self._read(summary)
                 found += [each for each in known.answers if each.time >= time]
                 rules += sum(each >= time for each in known.ruled)
         found.sort(key=lambda each: each.time, reverse=True)
@@ -78,19 +78,19 @@ class Answers:
             return answer
         return structs.replace(answer, grant="")
 
-    async def _read(self, session: Session) -> _Read:
+    async def _read(self, session: Summary) -> _Read:
         known = self._known.setdefault(session.id, _Read())
-        while known.pos < session.summary.pos:
+        while known.pos < session.pos:
             page = await self._host.log.read_all(
-                session.channel, after=known.seq, limit=kernel_limits.READ_EVENTS, whole=True
+                f"session/{session.id}", after=known.seq, limit=kernel_limits.READ_EVENTS, whole=True
             )
             _fold(known, session, page)
             if len(page) < kernel_limits.READ_EVENTS:
-                known.pos = session.summary.pos
+                known.pos = session.pos
         return known
 
 
-def _fold(known: _Read, session: Session, page: Iterable[Record]) -> None:
+def _fold(known: _Read, session: Summary, page: Iterable[Record]) -> None:
     for record in page:
         if record.seq <= known.seq:  # a concurrent query has read the same page
             continue
@@ -114,10 +114,10 @@ def _fold(known: _Read, session: Session, page: Iterable[Record]) -> None:
 
 
 def _answer(
-    known: _Read, session: Session, record: Record, ident: str, by: str, allowed: bool, *, question: bool = False
+    known: _Read, session: Summary, record: Record, ident: str, by: str, allowed: bool, *, question: bool = False
 ) -> PastAnswer:
     text, tool = known.asked.pop(ident, ("", ""))
-    title, cwd = session.summary.title, session.summary.cwd
+    title, cwd = session.title, session.cwd
     return PastAnswer(
         ident, session.id, title, text, record.time, by, allowed, question, tool=tool, cwd=cwd if tool else ""
     )

@@ -119,7 +119,7 @@ class Board:
     # -- following ---------------------------------------------------------------------------------------------
 
     def _changed(self, ident: str, summary: Summary | None) -> None:
-        session = self._host.catalogue.get(ident)
+        session = self._host.catalogue.in_use(ident)
         state = session.state if session is not None and session.loaded else None
         if summary is None or session is None or (state is not None and state.active is None):
             self._doing.pop(ident, None)
@@ -167,7 +167,7 @@ class Board:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def row(self, summary: Summary, view: View) -> BoardRow:
-        session = self._host.catalogue.get(summary.id)
+        session = self._host.catalogue.in_use(summary.id)
         if session is None or not session.loaded or session.state.active is None:
             return BoardRow(summary, uncounted=not summary.changes and not in_work_tree(Path(summary.cwd)))
         waiting, waits = waiting_of(session.state), queued(session.state)
@@ -212,19 +212,19 @@ class Board:
         for name, moved in reversed(self._moved.items()):
             if moved <= version:
                 break
-            session = self._host.catalogue.get(name)
+            session = self._host.catalogue.summary(name)
             if name.startswith("job/"):
                 jobs += [name.removeprefix("job/")] if view.sees(name) else []
-            elif session is None or not view.sees(session.channel):
+            elif session is None or not view.sees(f"session/{name}"):
                 removed.append(name)
             else:
-                rows.append(self.row(session.summary, view))
+                rows.append(self.row(session, view))
         return Changed(self.version, rows, removed, jobs)
 
     def inbox(self, view: View) -> list[PendingRequest]:
         """Everything that waits for a person, oldest first."""
         found: list[PendingRequest] = []
-        for session in self._host.catalogue:
+        for session in self._host.catalogue.live():
             if session.loaded and session.summary.status == "waiting" and view.sees(session.channel):
                 found += self._asked_by(session.summary)
         return sorted(found, key=lambda each: each.since)
@@ -241,7 +241,7 @@ class Board:
         return sorted(found, key=lambda each: each.since)
 
     def _asked_by(self, summary: Summary) -> list[PendingRequest]:
-        session = self._host.catalogue.get(summary.id)
+        session = self._host.catalogue.in_use(summary.id)
         turn = session.state.active if session is not None else None
         if session is None or turn is None:
             return []

@@ -71,15 +71,16 @@ class NativeListing:
         """Return the sessions of this host among those of a program: its id by the program's id."""
         wanted = {each.id: each.cwd for each in among}
         found: dict[str, str] = {}
-        for session in tuple(self._host.catalogue):
-            summary = session.summary
+        for summary in self._host.summaries():
             if summary.agent != agent:
                 continue
-            if summary.vendor is None and summary.turns and summary.cwd in wanted.values():
-                await session.load()  # its summary was stored by a version that did not include the id
+            vendor = summary.vendor
+            if vendor is None and summary.turns and summary.cwd in wanted.values():
+                session = await self._host.get(summary.id)  # stored by a version whose summaries lack the id
                 session.refresh_summary()
-            if session.summary.vendor in wanted:
-                found[str(session.summary.vendor)] = session.id
+                vendor = session.summary.vendor
+            if vendor in wanted:
+                found[str(vendor)] = summary.id
         return found
 
     # -- pages of one agent ------------------------------------------------------------------------------------

@@ -70,9 +70,9 @@ class Quotas(Feature):
     async def sweep(self) -> None:
         """Measure the disk usage. The sum over all sessions is too expensive to compute for every command."""
         found: dict[str, int] = {}
-        for session in tuple(self._host.catalogue) if self.bounds.disk_mb else ():
+        for session in self._host.summaries() if self.bounds.disk_mb else ():
             owner = self._host.ownership.owner_of(session)
-            found[owner] = found.get(owner, 0) + await self._host.log.size(session.channel)
+            found[owner] = found.get(owner, 0) + await self._host.log.size(f"session/{session.id}")
         self._bytes = found
 
     def of(self, person: str) -> list[Quota]:
@@ -171,9 +171,9 @@ class Quotas(Feature):
     def _sessions(self, person: str) -> list[Summary]:
         """Return a person's sessions, oldest first, without archived ones and sub-agents, which agents start."""
         found = [
-            session.summary
-            for session in self._host.catalogue
-            if not session.summary.archived and self._host.ownership.owner_of(session) == person
+            session
+            for session in self._host.summaries()
+            if not session.archived and self._host.ownership.owner_of(session) == person
         ]
         chosen = [each for each in found if not is_subagent(each)]
         return sorted(chosen, key=lambda each: each.modified)

@@ -30,11 +30,11 @@ _WITHHELD = encode(e.Audited(action="withheld", by=""))
 """Replaces an event that a reader may not see, if the positions must have no gaps."""
 
 
-def at_work(host: Host) -> list[Session]:
+def at_work(host: Host) -> list[Summary]:
     """Return the sessions with a running turn, on any host."""
     if not host.members.several:
-        return [turn.session for turn in host.turns.values()]
-    return [session for session in host.catalogue if session.summary.status in ("running", "waiting")]
+        return [turn.session.summary for turn in host.turns.values()]
+    return [each for each in host.summaries() if each.status in ("running", "waiting")]
 
 
 class View:
@@ -66,7 +66,8 @@ class View:
         return session if session is not None and self._opens(session.channel) else None
 
     def has(self, ident: str) -> bool:
-        return self.find(ident) is not None
+        found = self._host.catalogue.summary(ident)
+        return found is not None and self._opens(f"session/{found.id}")
 
     async def get(self, ident: str, right: Right = "read") -> Session:
         self.check(ident, right)
@@ -96,12 +97,12 @@ class View:
 
     def running(self) -> int:
         """The number of running turns."""
-        return sum(self.whole or self.sees(session.channel) for session in at_work(self._host))
+        return sum(self.whole or self.sees(f"session/{each.id}") for each in at_work(self._host))
 
     def owns(self, ident: str) -> bool:
         """Return whether the caller owns a session, for a door that chooses one. On a host with people, a session
         without an owner does not count: everyone could read what this caller sends."""
-        session = self._host.find(ident)
+        session = self._host.catalogue.summary(ident)
         return session is not None and self._ownership.owner_of(session) == self._ownership.owner_for(self.caller)
 
     # -- terminals, grants -------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ class Projects(Feature):
             self._chats_after = msgspec.json.decode(data, type=int)
             return
         # The sessions in `_chats` were started by this host, which has this rule.
-        older = (number_of(each.id) for each in self._host.catalogue if each.id not in self._chats)
+        older = (number_of(each.id) for each in self._host.summaries() if each.id not in self._chats)
         self._chats_after = max(older, default=0)
         log.put_kv(HOST, _CHATS_AFTER, msgspec.json.encode(self._chats_after))
 
@@ -300,9 +300,9 @@ class Projects(Feature):
         return sorted(found, key=number_of)
 
     def _located_chats(self) -> list[tuple[str, str]]:
-        for each in self._host.catalogue:
+        for each in self._host.summaries():
             if each.id not in self._chats and each.id not in self._conversations:
-                self._chats[each.id] = _chat(each.summary)
+                self._chats[each.id] = _chat(each)
         located = [(session, self._located(session)) for session in self._chats]
         return [(session, project) for session, project in located if project is not None]
 

@@ -80,7 +80,7 @@ class Sandboxes(Feature):
     def configure(self, settings: SandboxSettings) -> None:
         if settings != self._settings:
             self._settings = settings
-            for session in self.host.catalogue:
+            for session in self.host.catalogue.live():
                 session.runner.refresh()  # an open conversation has a process of the old settings
 
     @receive(SessionConfigured)

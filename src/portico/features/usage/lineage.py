@@ -107,7 +107,8 @@ class Lineages:
         if lineage.job:
             records = await self._host.log.read(f"job/{lineage.job}", 0, _WORKS)
             began |= {f"task:{each.event.task}" for each in records if isinstance(each.event, je.WorkStarted)}
-        return [each for each in self._host.catalogue if each.summary.by in began]
+        found = [each.id for each in self._host.summaries() if each.by in began]
+        return [session for ident in found if (session := self._host.find(ident)) is not None]
 
 
 def _budget_in(started: je.JobStarted) -> e.Budget:

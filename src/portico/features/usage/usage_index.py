@@ -78,10 +78,10 @@ class UsageIndex:
         first = _day(now - (days - 1) * _DAY, offset_minutes)
         found: list[UsageRow] = []
         for session in await self._refresh(now - (days + 1) * _DAY):
-            if sees is not None and not sees(session.channel):
+            if sees is not None and not sees(f"session/{session.id}"):
                 continue
             used = self._known[session.id]
-            for row in by_day(used.buckets, session.summary, offset_minutes):
+            for row in by_day(used.buckets, session, offset_minutes):
                 if row.day >= first:
                     row.job, row.automation, row.person = used.job, used.automation, used.person
                     found.append(row)
@@ -100,23 +100,21 @@ class UsageIndex:
                 _plus(found, counts, 1)
         return found
 
-    async def _refresh(self, since: int) -> list[Session]:
+    async def _refresh(self, since: int) -> list[Summary]:
         """Count the sessions that have changed since then, and return them."""
         async with self._counting:  # so that two callers do not load a session twice
             if not self._loaded:
                 await self._load()
-            wanted = [
-                session
-                for session in tuple(self._host.catalogue)
-                if session.summary.modified >= since and session.summary.turns
-            ]
-            for session in wanted:
-                used = self._known.get(session.id)
-                if used is None or used.pos != session.summary.pos or used.prices != source():
-                    await self._count(session)
-            for gone in [ident for ident in self._known if self._host.catalogue.get(ident) is None]:
+            wanted = [each for each in self._host.summaries() if each.modified >= since and each.turns]
+            for each in wanted:
+                used = self._known.get(each.id)
+                if used is None or used.pos != each.pos or used.prices != source():
+                    session = self._host.find(each.id)
+                    if session is not None:
+                        await self._count(session)
+            for gone in [ident for ident in self._known if self._host.catalogue.summary(ident) is None]:
                 self._add(self._known.pop(gone), -1)
-            return [session for session in wanted if session.id in self._known]
+            return [each for each in wanted if each.id in self._known]
 
     async def _load(self) -> None:
         for channel, data in (await self._host.log.list_kv(_KEY)).items():

@@ -42,8 +42,8 @@ class Drafts:
 
     def check(self) -> None:
         """Check all drafts, also those from before a restart, whose clients may reconnect."""
-        for session in self._broker.host.catalogue:
-            if session.summary.draft and session.summary.by.startswith("client:"):  # others expire by their age
+        for session in self._broker.host.summaries():
+            if session.draft and session.by.startswith("client:"):  # others expire by their age
                 self.left(session.id)
 
     def left(self, ident: str) -> None:

@@ -275,7 +275,7 @@ class Broker:
         return author, ("seed",) if author.dialect.seed and kind == "session" else (kind,)
 
     def state(self, ident: str) -> SessionState | None:
-        session = self.host.find(ident)
+        session = self.host.catalogue.in_use(ident)
         return session.state if session is not None and session.loaded else None
 
     def activity(self, ident: str) -> str:
