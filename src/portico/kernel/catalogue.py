@@ -75,7 +75,7 @@ class Catalogue:
 
     def find(self, ident: str) -> Session | None:
         """Find a session by its id or the name that a client gave it."""
-        return self.get(ident) or self.get(self._by_uri.get(ident, ""))
+        return self._sessions.get(ident) or self.get(ident) or self.get(self._by_uri.get(ident, ""))
 
     def summary(self, ident: str) -> Summary | None:
         """Find the summary of a session by its id or the name that a client gave it."""
