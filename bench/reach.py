@@ -175,9 +175,9 @@ async def _adopting() -> list[Row]:
             for number in range(MESSAGES // 2):
                 await own.wait(await own.send(Message(f"[[say:replayed]] {number}: {text}"), by="bench"))
             ordinary = own.id
-        opened = {ident: p50([await _open(folder, ident) for _ in range(RUNS)]) for ident in (adopted, ordinary)}
+        both = [(await _open(folder, adopted), await _open(folder, ordinary)) for _ in range(RUNS)]
     ours = p50(taken) - bare
-    ratio = opened[adopted] / opened[ordinary]
+    opened, other = (p50(each) for each in zip(*both, strict=True))
     return [
         Row(
             f"adopting a session of {MESSAGES:,} messages, without its program's time",
@@ -187,20 +187,20 @@ async def _adopting() -> list[Row]:
             verdict("2 s", ours <= 2),
         ),
         Row(
-            "opening it after a restart",
-            ms(opened[adopted]),
-            f"an ordinary session of its size {ms(opened[ordinary])}",
-            f"{ratio:.1f}x",
-            verdict("1.2x", ratio <= 1.2),
+            "opening it after a restart, CPU",
+            ms(opened),
+            f"an ordinary session of its size {ms(other)}",
+            f"{opened / other:.1f}x",
+            verdict("1.2x", opened / other <= 1.2),
         ),
     ]
 
 
 async def _open(folder: Path, ident: str) -> float:
     async with _host(folder, 100, agents=1) as (host, _):
-        started = time.perf_counter()
+        started = time.process_time()
         session = await host.get(ident)
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         assert len(session.state.turns) == MESSAGES // 2
     return seconds
 

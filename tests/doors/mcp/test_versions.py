@@ -62,7 +62,11 @@ async def test_discover_without_a_handshake(shared: Standing) -> None:
     assert result["supportedVersions"] == list(SUPPORTED)
     assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == ("complete", 0, "private")
     assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "portico"
-    assert result["capabilities"].keys() == {"tools", "resources", "prompts"}
+    assert result["capabilities"] == {
+        "tools": {"listChanged": False},
+        "resources": {"subscribe": False, "listChanged": False},
+        "prompts": {"listChanged": False},
+    }, "nothing that subscriptions/listen could report"
 
 
 def _changed(
@@ -94,6 +98,7 @@ LIST, CALL = stateless("tools/list"), stateless("tools/call", name="list_agents"
         (stateless("initialize"), 404, -32601),
         (stateless("ping"), 404, -32601),
         (stateless("nope"), 404, -32601),
+        (stateless("subscriptions/listen", notifications={"toolsListChanged": True}), 404, -32601),
         (stateless("tools/call", name="nope"), 400, -32602),
         (stateless("resources/read", uri="portico://nöpe"), 400, -32602),
     ],
