@@ -47,6 +47,11 @@ BOARD_SECONDS = 0.1
 """Changes of the live list are collected this long: quick to the eye, and ten frames a second at most."""
 JOB_SUMMARIES = 10_000
 """Jobs in lists and in memory, some 2 KB each: a year with one every hour. Those before them stay in the log."""
+INPUT_SECRETS = 200
+"""Secret inputs of jobs that a host stores. Every output of a step is searched for all of them."""
+INPUT_SECRET_DAYS = 30
+"""So long a secret input is stored after the last job was started with it, so that the job can be retried: a failure is
+looked at within days."""
 JOB_DESCRIBE_SECONDS = 60.0
 """So long the step of a job waits for agents that are late: nobody looks on, and a machine that has just started, with
 everything else that starts, is slow. A job that is taken up after a crash must not fail of that."""

@@ -17,6 +17,7 @@ from portico.features.jobs.state import JobSummary
 from portico.features.jobs.step import Flow, JobInput
 from portico.features.jobs.workflow.files import load_text
 from portico.kernel.errors import BadRequest
+from tests.cli.terminal import TerminalCommand
 
 TEXT = """
     about: Greets people.
@@ -42,11 +43,13 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def portico(project: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+def portico(project: Path, *words: str, text: str = "") -> "subprocess.CompletedProcess[str]":
     home = str(project.parent / "home")
     command = [sys.executable, "-m", "portico", *words]
     more = [] if words[0] == "check" or "--help" in words else ["--home", home, "--agent", "scripted"]
-    return subprocess.run([*command, *more], cwd=project, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [*command, *more], cwd=project, input=text, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def test_a_workflow_runs_with_its_inputs_as_options(project: Path) -> None:
@@ -131,3 +134,60 @@ def test_the_result_of_a_job_comes_with_its_files() -> None:
     summary = JobSummary("job-1", "x", "failed", 0, "/", "me", error="why", result={"a": 1})
     summary.artifacts = [Artifact("a.md", 3, "abc")]
     assert result_lines(summary) == ["why", '{\n  "a": 1\n}', "a.md (3 bytes): /v1/blobs/abc"]
+
+
+# -- secret inputs -------------------------------------------------------------------------------------------------
+
+CANARY = "c4nary-19c-value"
+DEPLOY = """
+inputs: {my-token: {type: secret, about: Of the forge}}
+steps: [{run: "printf %s {{ inputs['my-token'] }} > got"}]
+"""
+
+
+def test_a_secret_input_comes_from_a_file_or_standard_input(project: Path) -> None:
+    (project / ".portico/jobs/deploy.yaml").write_text(DEPLOY)
+    (project / "token.txt").write_text(f"{CANARY}-1\n")
+    for given, path in ((f"{CANARY}-1", "token.txt"), (f"{CANARY}-2", "-")):
+        done = portico(project, "run", "deploy", "--my-token-file", path, text=f"{CANARY}-2\n")
+        assert done.returncode == 0, done.stderr
+        assert (project / "got").read_text() == given
+        assert CANARY not in done.stdout + done.stderr
+
+
+WRONG_SECRETS = {
+    "an argument": (["--my-token", CANARY], "'my-token' is a secret, and other programs see arguments."),
+    "an argument with =": ([f"--my-token={CANARY}"], "--my-token-file PATH ('-' reads standard input)"),
+    "without a terminal": ([], "The input 'my-token' is missing. Use --my-token-file PATH"),
+    "no file": (["--my-token-file", "nothing"], "'nothing' cannot be read: No such file or directory."),
+    "a wrong option": (["--my-tokn-file", "x"], "Did you mean '--my-token-file'?"),
+    "too short": (["--my-token-file", "short.txt"], "The input 'my-token': A secret has at least 4 characters"),
+}
+
+
+@pytest.mark.parametrize(("words", "expected"), WRONG_SECRETS.values(), ids=WRONG_SECRETS)
+def test_a_secret_is_not_an_argument(project: Path, words: list[str], expected: str) -> None:
+    (project / ".portico/jobs/deploy.yaml").write_text(DEPLOY)
+    (project / "short.txt").write_text("abc")
+    done = portico(project, "run", "deploy", *words)
+    assert (done.returncode, expected in done.stderr) == (64, True), done.stderr
+    assert CANARY not in done.stdout + done.stderr
+
+
+def test_help_and_plan_need_no_value(project: Path) -> None:
+    (project / ".portico/jobs/deploy.yaml").write_text(DEPLOY)
+    told = portico(project, "run", "deploy", "--help").stdout
+    assert "  --my-token-file PATH  Of the forge (required; asked for on a terminal)" in told
+    plan = portico(project, "run", "deploy", "--plan").stdout
+    assert "input my-token: [secret]" in plan
+
+
+def test_a_terminal_is_asked_without_echo(project: Path) -> None:
+    (project / ".portico/jobs/deploy.yaml").write_text(DEPLOY)
+    where = ("--cwd", str(project), "--agent", "scripted")
+    terminal = TerminalCommand(project.parent / "home", "run", "deploy", *where)
+    shown = terminal.expect(r"my-token \(Of the forge\): ")
+    terminal.enter(f"{CANARY}\n")
+    code, rest = terminal.finish()
+    assert (code, CANARY in shown + rest) == (0, False), rest
+    assert (project / "got").read_text() == CANARY

@@ -999,6 +999,7 @@ export interface FlowStep {
   budget?: Budget;
   env?: Record<string, string>;
   secrets?: string[];
+  secretInputs?: string[];
   label?: string;
   sandbox?: string;
   mayFail?: boolean;

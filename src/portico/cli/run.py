@@ -15,6 +15,7 @@ from portico.cli.follow_job import EXIT, follow_job
 from portico.cli.job_flags import inputs_help, read_flags
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json
 from portico.cli.output import run as finish
+from portico.cli.secret_inputs import ask_secrets, planned_secrets
 from portico.client import Client
 from portico.features.jobs import Entry, find_entry
 from portico.features.jobs.jobs import check_job
@@ -52,7 +53,8 @@ def run(
 ) -> None:
     """Run a job and watch it. Exit code 0 when it succeeded, 1 when it failed. Ctrl-C cancels it.
 
-    The inputs of a workflow are options; list them with --help after the name of the job.
+    The inputs of a workflow are options; list them with --help after the name of the job. A secret input is asked for
+    without echo, or read from a file: --NAME-file PATH.
 
     Example: portico run hello --cwd .
     """
@@ -68,6 +70,7 @@ def run(
     if plan_only:
         _print_plan(Path(folder), job, inputs, as_json)
         return
+    inputs = ask_secrets(flow.inputs if flow is not None else {}, inputs)
     plan = None if flow is not None else _entry(entry, Path(folder), job)
     given = sys.stdin.read() if text == "-" else text
 
@@ -107,7 +110,7 @@ def _print_plan(folder: Path, job: str, given: dict[str, Any], as_json: bool) ->
     entry = load_workflow(path)
     flow = entry.jobs[job].flow
     assert flow is not None
-    plan = preview(entry, job, check_inputs(flow.inputs, given))
+    plan = preview(entry, job, check_inputs(flow.inputs, planned_secrets(flow.inputs, given)))
     print_json(plan) if as_json else print(plain(draw_plan(plan)))
 
 

@@ -37,7 +37,8 @@ from portico.kernel.events import Message
 from portico.kernel.host import Host
 from portico.kernel.log.sqlite import SqliteLog
 from portico.kernel.turn import Turn
-from portico.server.compose import build_host
+from portico.server.compose import Provided, build_host
+from portico.server.home import Home
 from portico.testing.play import PlayAgent, PlayConversation
 
 CASE_SECONDS = 60.0
@@ -142,7 +143,7 @@ async def run_case(workflow: Path, case: Case) -> CaseResult:
 @contextlib.asynccontextmanager
 async def _jobs(place: Path, case: Case) -> AsyncIterator[Jobs]:
     log = await SqliteLog.open(place / "log.db")
-    host = await build_host(log, [_CaseAgent(case)])
+    host = await build_host(log, [_CaseAgent(case)], provided=Provided(Home(place / "home")))
     jobs = await Jobs.open(host)
     answering = host.own(_answer(host, case), "answers")
     try:
@@ -168,7 +169,7 @@ async def _run(jobs: Jobs, entry: Entry, name: str, folder: Path, case: Case) ->
                     break
     except TimeoutError:
         await jobs.stop_job(job, by="case")
-    return await jobs._load(job)
+    return await jobs.load(job)
 
 
 def _make_project(folder: Path, files: dict[str, str]) -> None:

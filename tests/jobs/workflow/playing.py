@@ -35,7 +35,7 @@ async def run(host: Host, text: str, cwd: Path, **inputs: Any) -> JobSummary:
 
 async def steps(jobs: Jobs, job: str) -> dict[str, Any]:
     """The results of all steps with an id, as templates see them at the end."""
-    state: JobState = await jobs._load(job)
+    state: JobState = await jobs.load(job)
     assert state.job.flow is not None
     found = FlowValues(jobs.host, state, jobs.services, _no_put).context("r")["steps"]
     return {ident: found[ident] for ident in state.job.flow.ids}

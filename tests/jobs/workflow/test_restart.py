@@ -103,11 +103,11 @@ async def test_a_wait_keeps_its_end(open_host: HostOpener, tmp_path: Path) -> No
     async for records in jobs.host.log.follow("job/job-1"):
         if any(isinstance(record.event, je.JobValue) for record in records):
             break
-    before = (await jobs._load("job-1")).values["r"]["until"]
+    before = (await jobs.load("job-1")).values["r"]["until"]
     host, jobs = await restarted(open_host, jobs)
     await jobs.recover()
     await until_started(host.log, "job-1", 2)
-    assert (await jobs._load("job-1")).values["r"]["until"] == before
+    assert (await jobs.load("job-1")).values["r"]["until"] == before
     await jobs.stop_job("job-1", by="test")
     assert jobs.job("job-1").status == "canceled"
     await jobs.close()

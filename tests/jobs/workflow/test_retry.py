@@ -138,7 +138,7 @@ async def test_rounds_of_a_loop_are_kept_by_their_number(host: Host, tmp_path: P
     """
     job = await start(jobs, text, tmp_path)
     assert (await finish(jobs, job)).status == "failed"
-    state = await jobs._load(job)
+    state = await jobs.load(job)
     kept = kept_before(state, load_text(dedent(text), "main.yaml", "main").jobs["main"], "end")
     assert kept.done == {"r.0#0": True, "r.0#1": True}
     changed = text.replace("- loop:", "- {id: new, run: 'true'}\n          - loop:")

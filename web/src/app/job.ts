@@ -8,7 +8,7 @@ import { who } from "../conversation/words";
 import { make } from "../page";
 import { explain, Refused } from "../failure";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
-import type { Routes } from "../rest";
+import type { JobInput, Routes } from "../rest";
 import { Scope } from "../scope";
 import { JOB } from "../texts/job";
 import { ask, channelAddress, v1 } from "../v1";
@@ -23,6 +23,7 @@ import type { Place } from "./router";
 import { askStop } from "./rowMenu";
 import type { View, ViewContext } from "./view";
 import { StepView } from "./stepView";
+import { secretsOf } from "./workflowInputs";
 import { clock, cost, tokens, tookOf } from "../time";
 
 type Whole = Routes["GET /jobs/{id}"]["answer"];
@@ -256,7 +257,7 @@ export class JobView implements View {
   // -- what the job is ----------------------------------------------------------------------------------------------
 
   /** What a workflow adds to a job; undefined for a job of an entry. */
-  private get flow(): { source?: string } | undefined {
+  private get flow(): { source?: string; inputs?: Record<string, JobInput> } | undefined {
     return this.whole?.entry.jobs?.[this.whole.name]?.flow ?? undefined;
   }
 
@@ -430,7 +431,7 @@ export class JobView implements View {
 
   private editEntry(): void {
     const source = this.flow?.source;
-    const text = source === undefined ? { text: JSON.stringify(this.whole?.entry, null, 2) } : { text: source, workflow: true, inputs: this.whole?.inputs };
+    const text = source === undefined ? { text: JSON.stringify(this.whole?.entry, null, 2) } : { text: source, workflow: true, inputs: this.whole?.inputs, secret: secretsOf(this.flow?.inputs ?? {}) };
     sessionStorage.setItem("portico.entry", JSON.stringify({ ...text, job: this.whole?.name, cwd: this.whole?.cwd, input: this.history.input }));
     this.context.go({ at: "new", what: "job" });
   }

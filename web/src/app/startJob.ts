@@ -26,6 +26,8 @@ interface Kept {
   cwd?: string;
   input?: string;
   inputs?: Record<string, unknown>;
+  /** The inputs whose values are not known here. */
+  secret?: string[];
 }
 
 /** A workflow whose text is on this page: a recipe, a draft or a changed file. */
@@ -138,7 +140,7 @@ export class StartJob implements View {
     const kept = JSON.parse(text) as Kept;
     this.folder = kept.cwd ?? "";
     if (kept.workflow) {
-      for (const [name, value] of Object.entries(kept.inputs ?? {})) this.filled[name] = typeof value === "boolean" ? value : Array.isArray(value) ? value.join("\n") : String(value ?? "");
+      for (const [name, value] of Object.entries(kept.inputs ?? {})) if (!kept.secret?.includes(name)) this.filled[name] = typeof value === "boolean" ? value : Array.isArray(value) ? value.join("\n") : String(value ?? "");
       return this.write({ name: kept.job ?? "", title: TEXTS.source }, kept.text);
     }
     this.own = true;

@@ -9,6 +9,8 @@ export type Filled = Record<string, string | boolean>;
 
 export const isNeeded = (input: JobInput): boolean => input.required ?? (input.default === undefined || input.default === null);
 
+export const secretsOf = (inputs: Record<string, JobInput>): string[] => Object.keys(inputs).filter((name) => inputs[name]?.type === "secret");
+
 export function shownOf(input: JobInput, filled: string | boolean | undefined): string | boolean {
   if (filled !== undefined) return filled;
   const value = input.default;

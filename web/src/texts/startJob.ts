@@ -20,7 +20,7 @@ export const START_JOB = {
   optional: "optional",
   list: "One per line, or with commas between them.",
   file: "A path in the folder.",
-  secret: "Not shown. For values that stay, use a secret of the host.",
+  secret: "Not shown, and not in the log. It is removed 30 days after the last run.",
   start: "Start",
   starting: "Starting…",
   nothingStarts: "Nothing runs before you select Start.",

@@ -99,7 +99,9 @@ def _flows() -> dict[str, tuple[Flow, str]]:
 
 def _prompt(name: str, flow: Flow) -> Json:
     arguments = [
-        {"name": key, "description": _meaning(each), "required": each.needed} for key, each in flow.inputs.items()
+        {"name": key, "description": _meaning(each), "required": each.needed}
+        for key, each in flow.inputs.items()
+        if each.type != "secret"  # agents never get one
     ]
     title = name.replace("-", " ").capitalize()
     return {"name": name, "title": title, "description": flow.about, "arguments": arguments}

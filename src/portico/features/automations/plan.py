@@ -20,7 +20,7 @@ from portico.features.automations.triggers import hooks_of, schedules_of, trigge
 from portico.features.jobs.jobs import Jobs, NoEntry, check_job
 from portico.features.jobs.step import Flow
 from portico.features.jobs.workflow.files import find_workflow, load_workflow
-from portico.features.jobs.workflow.inputs import check_inputs
+from portico.features.jobs.workflow.inputs import check_inputs, secrets_of
 from portico.kernel import commands as c
 from portico.kernel import fallback
 from portico.kernel import limits as kernel_limits
@@ -172,6 +172,10 @@ def _check_inputs(plan: AutomationPlan, action: JobAction, flow: Flow | None) ->
     open_later = {name for name, each in flow.inputs.items() if hooks_of(plan) and each.pointer}
     if triggers_of(plan) == [Trigger()]:
         open_later |= set(texts[:1])
+    for name in secrets_of(flow.inputs):
+        if given.get(name) or flow.inputs[name].needed:
+            words = f"The input {name!r} of {action.job!r} is a secret, and an automation would store it in the log."
+            raise BadRequest(f"{words} Use 'portico secrets set NAME', and 'secrets' in the step.", field="job.inputs")
     spec = {name: each for name, each in flow.inputs.items() if name in given or name not in open_later}
     try:
         check_inputs(spec, given)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico.features.jobs import events as je
 from portico.features.jobs.entry import Entry
-from portico.features.jobs.state import JobSummary
+from portico.features.jobs.state import JobSummary, secret_references
 from portico.features.jobs.workflow.files import find_workflow, load_workflow, workflows
 from portico.features.jobs.workflow.inputs import check_inputs
 from portico.kernel.errors import BadRequest, NotFound
@@ -42,7 +42,14 @@ async def _start(jobs: "Jobs", caller: JobSummary, key: str, name: str, inputs: 
     flow = entry.jobs[name].flow
     assert flow is not None
     given = check_inputs(flow.inputs, inputs)
-    return await jobs.start_job(name, cwd=caller.cwd, by=key, entry=entry, owner=caller.owner, inputs=given)
+    references = secret_references(await jobs.load(caller.id))
+    for field, value in given.items():
+        if isinstance(value, str) and value in references and flow.inputs[field].type != "secret":
+            words = f"The input {field!r} of {name!r} would get a secret, so its type has to be 'secret'."
+            raise BadRequest(words, field="call")
+    return await jobs.start_job(
+        name, cwd=caller.cwd, by=key, entry=entry, owner=caller.owner, inputs=given, known=references
+    )
 
 
 def _depth(jobs: "Jobs", job: JobSummary) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from portico.features.jobs.result import StepResult, lane_at, result_of, shown
 from portico.features.jobs.state import JobState, up_from
-from portico.features.jobs.workflow.inputs import at_pointer
+from portico.features.jobs.workflow.inputs import at_pointer, shown_inputs
 from portico.features.jobs.workflow.quote import payload
 
 
@@ -51,8 +51,8 @@ def context_at(state: JobState, path: str, folder: str, attempt: int = 1) -> dic
 
 
 def _inputs(state: JobState) -> dict[str, Any]:
-    """The inputs. Those from the payload are marked like the payload itself."""
+    """The inputs. Those from the payload are marked like the payload itself, and secrets are hidden."""
     spec = state.job.flow.inputs if state.job.flow is not None else {}
-    data = state.trigger.get("payload")
+    data, shown = state.trigger.get("payload"), shown_inputs(spec, state.inputs)
     outside = {name for name, each in spec.items() if each.pointer and at_pointer(data, each.pointer) is not None}
-    return {name: payload(value) if name in outside else value for name, value in state.inputs.items()}
+    return {name: payload(value) if name in outside else value for name, value in shown.items()}

@@ -27,6 +27,7 @@ from portico.features.jobs.steps.merge import MergingLane
 from portico.features.jobs.task_sessions import TaskCrash, detailed
 from portico.features.jobs.work import ROOT, work_at
 from portico.features.jobs.workflow import template
+from portico.features.jobs.workflow.inputs import HIDDEN, secrets_of
 from portico.features.jobs.workflow.quote import Payload, unmarked
 from portico.kernel import events as e
 from portico.kernel.errors import BadRequest, PorticoError
@@ -80,11 +81,26 @@ class FlowValues:
             tree = await self.folders.at(path, named, fresh)
             cwd, commit = tree.folder, tree.base
         context["run"]["folder"] = cwd
-        context["env"] = {name: template.render(value, context) for name, value in step.env.items()}
+        public = dict(context)
+        spec = self._state.job.flow.inputs if self._state.job.flow is not None else {}
+        references = {name: self._state.inputs.get(name) or "" for name in step.secret_inputs}
+        if references:
+            passed_on = isinstance(step.do, declared.CallDo)
+            context["inputs"] = {
+                **context["inputs"],
+                **(references if passed_on else await self._services.inputs(references)),
+            }
         granted = await self._services.secrets(step.secrets)
+        context["env"] = {name: template.render(value, context) for name, value in step.env.items()}
+        public["env"] = context["env"]
+        if references:
+            public["env"] = {name: template.render_public(value, public) for name, value in step.env.items()}
         if step.secrets:
             context["secrets"] = granted.env
-        return StepValues(context=context, cwd=cwd, commit=commit, secrets=granted.env, mask=granted.mask)
+            public["secrets"] = dict.fromkeys(granted.env, HIDDEN)
+        hidden = secrets_of(spec) - references.keys()
+        more: dict[str, Any] = {"secrets": granted.env, "hidden": hidden, "mask": granted.mask}
+        return StepValues(context=context, public=public, cwd=cwd, commit=commit, **more)
 
     def session(self, path: str, name: str) -> SessionPlace | None:
         """The session that a step continues; None: the steps before it have none."""

@@ -6,7 +6,7 @@ jobs that a crash or a stop interrupted. `close` suspends running jobs without r
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -31,11 +31,12 @@ from portico.features.jobs.rows import JobRow, RowFilter, rows_of
 from portico.features.jobs.run import JobRun
 from portico.features.jobs.services import Services
 from portico.features.jobs.source import EntrySource
-from portico.features.jobs.state import HOOKS, JobState, JobSummary, WorkAttempt, plan_of
+from portico.features.jobs.state import HOOKS, JobState, JobSummary, WorkAttempt, plan_of, secret_references
 from portico.features.jobs.task_record import TaskInfo, close_task, end_of_work, info_of
 from portico.features.jobs.task_run import TaskPlan, TaskRun
 from portico.features.jobs.tools import job_tools, lend_tools
 from portico.features.jobs.work import in_condition
+from portico.features.jobs.workflow.inputs import shown_inputs
 from portico.features.sandboxes.feature import check_modes
 from portico.kernel import commands as c
 from portico.kernel import events as e
@@ -100,6 +101,8 @@ class Jobs:
         host.ownership.on_start(je.TaskStarted, lambda event: event.session or Access(event.owner))
         host.tools.update(job_tools())
         install(self)
+        if self.services.store is not None:
+            self.services.store.inputs_in_use.append(self.secrets_in_use)
 
     @classmethod
     async def open(cls, host: Host, source: EntrySource | None = None, engine: Engine | None = None) -> "Jobs":
@@ -167,8 +170,10 @@ class Jobs:
         owner: str = "",
         inputs: dict[str, Any] | None = None,
         trigger: dict[str, Any] | None = None,
+        known: Container[str] = (),
     ) -> str:
-        """Start a job in the background and return its id. `entry` applies only to this job. `inputs` are checked."""
+        """Start a job in the background and return its id. `entry` applies only to this job. `inputs` are checked.
+        `known`: references to secret inputs that the caller has."""
         where = "its entry" if entry is not None else self.entry_name
         entry = entry or self.entry
         check_job(entry, name, where)
@@ -176,7 +181,9 @@ class Jobs:
         await check_offered(self.host, models_of_job(entry, name))
         check_modes(self.host, sandboxes_of(entry, name))
         plan = plan_of(entry, name)
-        return await self._create(name, plan, folder, input, by, owner=owner, inputs=inputs, trigger=trigger)
+        return await self._create(
+            name, plan, folder, input, by, owner=owner, inputs=inputs, trigger=trigger, known=known
+        )
 
     async def elsewhere(
         self, entry: Entry, name: str, command: c.Command, by: c.Caller, place: str = "", channel: str = ""
@@ -206,9 +213,13 @@ class Jobs:
         owner: str = "",
         inputs: dict[str, Any] | None = None,
         trigger: dict[str, Any] | None = None,
+        known: Container[str] = (),
     ) -> str:
         if self.host.stopping:
             raise LogUnavailable("The host is stopping.")
+        if inputs and (flow := msgspec.convert(plan, Entry).jobs[name].flow) is not None:
+            shared = self.spread and self.host.members.several
+            inputs = await self.services.keep_inputs(flow.inputs, inputs, known, shared)
         job = f"job-{self._next_job}"
         self._next_job = self.host.members.number_after(self._next_job)
         started = je.JobStarted(
@@ -312,7 +323,7 @@ class Jobs:
         summary = self.job(job)
         if summary.done:
             raise Conflict(f"The job {job!r} has ended.")
-        state = await self._load(job)
+        state = await self.load(job)
         hooks = hooks_of(state.job.work)
         if hook not in hooks:
             raise NotFound("hook", hook, f"There are: {', '.join(map(repr, hooks)) or 'none'}.")
@@ -346,7 +357,7 @@ class Jobs:
     async def retry(self, job: str, *, by: str, step: str = "", workflow: str = "") -> str:
         """Start the stored job again and return the id of the new job. `step`: a workflow keeps what succeeded before
         it. `workflow`: the changed text."""
-        state = await self._load(job)
+        state = await self.load(job)
         if not step and not workflow:
             return await self._again(state, by, {})
         again = planned_again(state, step, workflow)
@@ -363,6 +374,7 @@ class Jobs:
             old.owner,
             inputs=again.inputs,
             trigger=state.trigger,
+            known=secret_references(state),
         )
 
     async def _again(
@@ -376,14 +388,14 @@ class Jobs:
             return named.job
         plan = msgspec.to_builtins(state.entry)
         folder = check_folder(old.cwd)
-        more = {"inputs": state.inputs, "trigger": state.trigger}
+        more: dict[str, Any] = {"inputs": state.inputs, "trigger": state.trigger, "known": secret_references(state)}
         return await self._create(old.name, plan, folder, state.input, by, old.id, done, values, old.owner, **more)
 
     def is_suspended(self, job: str) -> bool:
         """Whether a job continues later: the disk is full, or another host has it."""
         return (run := self._runs.get(job)) is not None and run.suspended
 
-    async def _load(self, job: str) -> JobState:
+    async def load(self, job: str) -> JobState:
         run = self._runs.get(job)
         return run.state if run is not None else await self._engine.load(job)
 
@@ -411,13 +423,22 @@ class Jobs:
 
     async def entry_of(self, job: str) -> Entry:
         """The entry of the job, as it was when the job started."""
-        return (await self._load(job)).entry
+        return (await self.load(job)).entry
 
     async def inputs_of(self, job: str) -> dict[str, Any]:
-        return (await self._load(job)).inputs
+        """The inputs as people see them: secrets are hidden."""
+        state = await self.load(job)
+        return shown_inputs(state.job.flow.inputs, state.inputs) if state.job.flow is not None else state.inputs
+
+    async def secrets_in_use(self) -> set[str]:
+        """References to the secret inputs of unfinished jobs."""
+        found: set[str] = set()
+        for job in [each.id for each in self._engine.summaries.values() if not each.done]:
+            found |= secret_references(await self.load(job))
+        return found
 
     async def rows(self, job: str, status: RowFilter = "") -> list[JobRow]:
-        return rows_of(await self._load(job), status)
+        return rows_of(await self.load(job), status)
 
     # -- tasks -------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from portico.features.jobs.entry import Again, Branches, Entry, If, Over, Seq, Task, Work
 from portico.features.jobs.step import AskDo, CallDo, Do, FlowStep, HttpDo, PromptDo, RunDo, WaitDo
+from portico.features.jobs.workflow.inputs import shown_inputs
 from portico.features.jobs.workflow.template import evaluate, text_of
 from portico.kernel.errors import PorticoError
 
@@ -66,6 +67,7 @@ def preview(entry: Entry, name: str, inputs: dict[str, Any]) -> PlannedJob:
     flow = job.flow
     assert flow is not None
     now = datetime.now(UTC)
+    inputs = shown_inputs(flow.inputs, inputs)
     run = {
         "date": now.date().isoformat(),
         "scheduled_at": now.isoformat(timespec="seconds"),

@@ -16,7 +16,7 @@ from portico.features.jobs.state import BRANCH, ITEMS, LANE, RESULT, JobState
 from portico.features.jobs.step import FlowStep
 from portico.features.jobs.work import ROOT
 from portico.features.jobs.workflow.files import load_text
-from portico.features.jobs.workflow.inputs import check_inputs
+from portico.features.jobs.workflow.inputs import check_inputs, secrets_of
 from portico.features.jobs.workflow.problem import did_you_mean
 from portico.kernel.errors import BadRequest, NotFound
 
@@ -147,5 +147,6 @@ def planned_again(state: JobState, step: str, text: str) -> RetryPlan:
     entry = load_text(text, flow.file, summary.name) if text else state.entry
     job = entry.jobs[summary.name]
     assert job.flow is not None
-    given = {name: value for name, value in state.inputs.items() if name in job.flow.inputs}
+    secret = secrets_of(flow.inputs) - secrets_of(job.flow.inputs)  # the reference to a secret is no other value
+    given = {name: value for name, value in state.inputs.items() if name in job.flow.inputs and name not in secret}
     return RetryPlan(entry, kept_before(state, job, step) if step else Kept(), check_inputs(job.flow.inputs, given))

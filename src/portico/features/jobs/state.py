@@ -11,6 +11,7 @@ from portico.features.jobs.entry import ANSWER, ITEM, Ask, Entry, Job, Leaf, Ref
 from portico.features.jobs.events import WaitsFor, WorkOutcome
 from portico.features.jobs.step import FlowStep
 from portico.features.jobs.work import steps_of
+from portico.features.jobs.workflow.inputs import secrets_of
 from portico.kernel import events as e
 from portico.kernel.events import Json, Record
 
@@ -262,6 +263,12 @@ def message_of(error: str) -> str:
         return msgspec.json.decode(error, type=_Detail).message
     except msgspec.DecodeError:
         return error
+
+
+def secret_references(state: JobState) -> frozenset[str]:
+    """The references to the secret inputs of a job."""
+    spec = state.job.flow.inputs if state.job.flow is not None else {}
+    return frozenset(str(value) for name in secrets_of(spec) if (value := state.inputs.get(name)))
 
 
 def replay(records: list[Record]) -> JobState | None:

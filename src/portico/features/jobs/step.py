@@ -114,6 +114,8 @@ class FlowStep(Part, frozen=True, kw_only=True, tag_field="kind", tag="Step"):
     budget: Budget = Budget()
     env: dict[str, str] = {}
     secrets: list[str] = []
+    secret_inputs: list[str] = []
+    """The secret inputs of the job that this step names."""
     label: str = ""
     sandbox: str = ""
     may_fail: bool = False

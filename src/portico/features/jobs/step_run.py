@@ -94,7 +94,7 @@ class StepRun(TaskRun):
         except NOT_WRITTEN:
             raise
         except PorticoError as error:  # a template without its values, a missing secret
-            outcome = StepOutcome(False, error.message)
+            outcome = await self._hidden(StepOutcome(False, error.message))
         self._outcome = outcome
         if not isinstance(self._step.do, PromptDo) or outcome.reason:
             tag = "[TASK SUCCEEDED]" if outcome.passed else "[TASK FAILED]"
@@ -121,6 +121,16 @@ class StepRun(TaskRun):
         return outcome
 
     async def _once_run(self, values: StepValues) -> StepOutcome:
+        return await self._hidden(await self._do(values))
+
+    async def _hidden(self, outcome: StepOutcome) -> StepOutcome:
+        """The outcome without values of secrets. Errors of templates and of addresses quote them, too."""
+        mask = self._prepared.mask if self._prepared is not None else (await self._context.services.secrets([])).mask
+        outcome.reason, outcome.answer = mask.text(outcome.reason), mask.text(outcome.answer)
+        outcome.output = mask.document(outcome.output)
+        return outcome
+
+    async def _do(self, values: StepValues) -> StepOutcome:
         step, context = self._step, self._context
         match step.do:
             case RunDo():
@@ -184,7 +194,9 @@ class StepRun(TaskRun):
     async def _let_agent_resolve(self, lane: merge.MergingLane, conflict: MergeConflict, folder: str) -> str:
         """The checks of the lane run again in the merged folder, with the values of the lane."""
         assert self._prepared is not None
-        self._prepared.context |= self._context.flow.context(lane.path) | {"conflict": f"{lane.name}\n{conflict.text}"}
+        more = self._context.flow.context(lane.path) | {"conflict": f"{lane.name}\n{conflict.text}"}
+        self._prepared.context |= more
+        self._prepared.public |= more
         self.plan.cwd, self._retrying = folder, 0
         if await super()._course():
             return ""
@@ -218,8 +230,13 @@ class StepRun(TaskRun):
         return report
 
     async def _once(self, key: str, checking: Coroutine[Any, Any, Checked]) -> Checked:
-        self._results[key] = await super()._once(key, checking)
+        self._results[key] = await super()._once(key, self._masked_check(checking))
         return self._results[key]
+
+    async def _masked_check(self, checking: Coroutine[Any, Any, Checked]) -> Checked:
+        checked = await checking
+        reason, output = self._masked(checked.reason), self._masked(checked.output)
+        return Checked(checked.passed, reason, output, checked.exit_code)
 
     async def _checked(self, check: Check, report: Report, held: list[Checked]) -> Checked:
         if check.files is not None:
@@ -240,6 +257,7 @@ class StepRun(TaskRun):
     def _rendered(self, prompt: list[str], values: dict[str, str]) -> str:
         assert self._prepared is not None
         self._prepared.context["check_output"] = values.get("check-output", "")
+        self._prepared.public["check_output"] = self._prepared.context["check_output"]
         return self._masked(self._prepared.prompt("\n".join(prompt)))
 
     def _retry_prompt(self, criteria: Criteria) -> str:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from portico.features.jobs.step import FlowStep
 from portico.features.jobs.workflow import template
+from portico.features.jobs.workflow.inputs import variable_of
 from portico.features.jobs.workflow.template import text_of
 from portico.features.secrets.mask import Mask
 from portico.workspace.process import command_environment
@@ -21,10 +22,14 @@ _SHOWN = 300
 
 class StepValues(Struct, kw_only=True):
     context: dict[str, Any]
+    public: dict[str, Any]
+    """The context without secrets, for messages."""
     cwd: str
     commit: str = ""
     """At which the step works, in a folder of its own."""
     secrets: Mapping[str, str] = {}
+    hidden: frozenset[str] = frozenset()
+    """Secret inputs that the step does not name. They are not in its environment."""
     mask: Mask
 
     def text(self, text: str) -> str:
@@ -43,7 +48,7 @@ class StepValues(Struct, kw_only=True):
 
     def shown(self, line: str) -> str:
         """A command as messages show it: with its values, and not too long."""
-        text = self.mask.text(self.text(line))
+        text = self.mask.text(template.render_public(line, self.public))
         return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
     def environment(self, step: FlowStep, more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -58,7 +63,9 @@ class StepValues(Struct, kw_only=True):
 
     def _named(self) -> dict[str, str]:
         run = self.context["run"]
-        inputs = {f"PORTICO_INPUTS_{_upper(name)}": text_of(each) for name, each in self.context["inputs"].items()}
+        inputs = {
+            variable_of(name): text_of(each) for name, each in self.context["inputs"].items() if name not in self.hidden
+        }
         items = {
             f"PORTICO_{_upper(name)}": text_of(each)
             for name, each in self.context.items()

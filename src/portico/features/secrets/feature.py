@@ -1,11 +1,12 @@
 """The secrets of the host: commands that set and remove them, and what jobs use."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct
 
 from portico.features.secrets.commands import RemoveSecret, SecretNamed, SetSecret
+from portico.features.secrets.inputs import InputStore
 from portico.features.secrets.mask import Mask
 from portico.features.secrets.store import Secret, SecretStore
 from portico.kernel.commands import Caller, Done
@@ -33,8 +34,12 @@ class HostSecrets(Feature):
     def __init__(self, host: Host, home: Home) -> None:
         super().__init__(host)
         self._store = SecretStore(home)
+        self._inputs = InputStore(home)
+        self.inputs_in_use: list[Callable[[], Awaitable[set[str]]]] = []
+        """Return the references of unfinished jobs, whose values are not removed."""
         self._values: dict[str, dict[str, None]] = {}
         """Values by name since the start: outputs may contain one after the secret was changed or removed."""
+        self._of_inputs: dict[str, list[str]] = {}
         self._mask = Mask({})
         self._stamp: object = None
 
@@ -50,17 +55,50 @@ class HostSecrets(Feature):
 
     async def mask(self) -> Mask:
         """Masks the values of all secrets of this host, for outputs, prompts and results of any step."""
-        stamp = self._store.stamp()
+        stamp = self._store.stamp(), self._inputs.stamp()
         if stamp != self._stamp:
-            self._remember(await asyncio.to_thread(self._store.values))
+            self._add(await asyncio.to_thread(self._store.values))
+            self._of_inputs = await asyncio.to_thread(self._inputs.values)
+            self._make_mask()
             self._stamp = stamp
         return self._mask
 
     def _remember(self, values: Mapping[str, str]) -> None:
-        if any(value not in self._values.get(name, ()) for name, value in values.items()):
-            for name, value in values.items():
-                self._values.setdefault(name, {})[value] = None
-            self._mask = Mask(self._values)
+        if self._add(values):
+            self._make_mask()
+
+    def _add(self, values: Mapping[str, str]) -> bool:
+        new = {name: value for name, value in values.items() if value not in self._values.get(name, ())}
+        for name, value in new.items():
+            self._values.setdefault(name, {})[value] = None
+        return bool(new)
+
+    def _make_mask(self) -> None:
+        names = {**self._values, **self._of_inputs}
+        self._mask = Mask({name: [*self._values.get(name, ()), *self._of_inputs.get(name, ())] for name in names})
+
+    # -- secret inputs of jobs -------------------------------------------------------------------------------------
+
+    async def keep_inputs(self, fresh: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
+        """Store the secret inputs of a job that starts, and return their references by name. `known`: references of an
+        earlier job that the new one uses."""
+        now, in_use = self.host.now(), await self._in_use()
+        return await asyncio.to_thread(self._inputs.keep, fresh, known, now, in_use)
+
+    async def inputs(self, references: Mapping[str, str]) -> dict[str, str]:
+        """The values of secret inputs by name. NotFound: this host does not have one of them."""
+        values = await asyncio.to_thread(self._inputs.read, list(references.values()))
+        return dict(zip(references, values, strict=True))
+
+    async def sweep(self) -> None:
+        now = self.host.now()
+        if not (expired := await asyncio.to_thread(self._inputs.expired, now)):
+            return
+        if old := set(expired) - await self._in_use():
+            await asyncio.to_thread(self._inputs.remove, old, now)
+
+    async def _in_use(self) -> set[str]:
+        return {reference for each in self.inputs_in_use for reference in await each()}
 
     async def check(self, names: Iterable[str]) -> list[str]:
         """Which of these secrets are missing, so that a job can be refused before it starts."""

@@ -5,7 +5,6 @@ and closed to agents, values are not arguments of a program, and no function her
 """
 
 import contextlib
-import fcntl
 import importlib
 import os
 import re
@@ -14,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 
 from portico.features.secrets.mask import SHORTEST
+from portico.features.secrets.private_file import PrivateFile
 from portico.kernel.errors import BadRequest, Conflict, NotFound
-from portico.server.home import Home, stamp, write_private
+from portico.server.home import Home
 
 FILE = "secrets.json"
 CREDENTIALS = "CREDENTIALS_DIRECTORY"
@@ -86,14 +85,13 @@ def _is_text(value: str) -> bool:
 
 class SecretStore:
     def __init__(self, home: Home, environ: Mapping[str, str] | None = None) -> None:
-        self._home = home
-        self._path = home.path / FILE
+        self._file = PrivateFile(home, FILE, dict[str, _Entry])
         folder = (os.environ if environ is None else environ).get(CREDENTIALS)
         self._credentials = Path(folder) if folder else None
 
     def list(self) -> list[Secret]:
         found = {name: Secret(name, "credential") for name in self._credential_names()}
-        for name, each in self._read().items():
+        for name, each in self._file.read().items():
             place: Place = "file" if each.value is not None else "keyring"
             found.setdefault(name, Secret(name, place, each.changed))
         return sorted(found.values(), key=lambda each: each.name)
@@ -103,7 +101,7 @@ class SecretStore:
         check_value(value)
         self._refuse_credential(name)
         now = int(time.time() * 1000)
-        with self._editing() as entries:
+        with self._file.editing() as entries:
             if name not in entries and len(entries) >= MOST:
                 raise Conflict(f"There are {MOST} secrets, which is the most; remove one first.")
             before = entries.get(name)
@@ -116,7 +114,7 @@ class SecretStore:
 
     def remove(self, name: str) -> None:
         self._refuse_credential(name)
-        with self._editing() as entries:
+        with self._file.editing() as entries:
             found = entries.pop(name, None)
             if found is None:
                 raise NotFound("secret", name, "See: portico secrets list")
@@ -125,7 +123,7 @@ class SecretStore:
 
     def resolve(self, names: Iterable[str]) -> dict[str, str]:
         """The values of these secrets, for the environment of one step."""
-        entries = self._read()
+        entries = self._file.read()
         found: dict[str, str] = {}
         for name in names:
             value = self._credential(check_name(name))
@@ -146,7 +144,7 @@ class SecretStore:
 
     def stamp(self) -> object:
         """A value that changes with the file."""
-        return stamp(self._path)
+        return self._file.stamp()
 
     # -- systemd credentials ---------------------------------------------------------------------------------------
 
@@ -168,27 +166,6 @@ class SecretStore:
     def _refuse_credential(self, name: str) -> None:
         if name in self._credential_names():
             raise Conflict(f"{name!r} is a credential of the service; change it there (LoadCredential=).")
-
-    # -- the file --------------------------------------------------------------------------------------------------
-
-    def _read(self) -> dict[str, _Entry]:
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, _Entry])
-        except FileNotFoundError:
-            return {}
-        except (OSError, UnicodeDecodeError, msgspec.DecodeError):  # without its text: that may quote a value
-            raise BadRequest(f"{str(self._path)!r} cannot be read. Repair or remove it.") from None
-
-    @contextlib.contextmanager
-    def _editing(self) -> Iterator[dict[str, _Entry]]:
-        """One edit at a time, also of several processes: else the later would drop what the earlier has added."""
-        self._home.make()
-        with open(self._home.path / "secrets.lock", "a", encoding="utf-8") as lock:
-            os.chmod(lock.name, 0o600)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            entries = self._read()
-            yield entries
-            write_private(self._path, msgspec.json.encode(entries))
 
 
 # -- the keyring of the system -------------------------------------------------------------------------------------

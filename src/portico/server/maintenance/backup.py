@@ -25,7 +25,7 @@ from portico.kernel.log.sqlite.error_text import ERRORS
 from portico.kernel.log.sqlite.schema import VERSION
 
 LOG = "log.db"
-SECRETS = ("token", "tokens.json", "people.json", "cookie-key", "hooks.key", "secrets.json")
+SECRETS = ("token", "tokens.json", "people.json", "cookie-key", "hooks.key", "secrets.json", "input-secrets.json")
 PLAIN = ("settings.toml", "automations.toml")
 MANIFEST = "manifest.json"
 _CHUNK = 1024 * 1024

@@ -13,6 +13,7 @@ from portico.features.jobs.step_values import StepValues
 from portico.features.jobs.steps.outcome import StepOutcome
 from portico.features.jobs.task_sessions import TaskSessions
 from portico.features.jobs.workflow.template import text_of
+from portico.features.secrets.mask import Mask
 from portico.kernel.events import Json
 from portico.kernel.question import Asking
 from portico.workspace.git import call
@@ -27,11 +28,11 @@ async def run(
 ) -> StepOutcome:
     do = step.do
     assert isinstance(do, AskDo)
-    choices = [values.text(each) for each in do.choices]
+    choices = [values.mask.text(values.text(each)) for each in do.choices]
 
     async def asking() -> Asking:
         shown = [await _shown(each, values, diff) for each in do.show]
-        return Asking(values.text(do.question), _fields(choices), None, do.people, shown)
+        return Asking(values.mask.text(values.text(do.question)), _fields(choices), None, do.people, shown)
 
     try:
         answer = await sessions.ask_person(title, asking, do.expires)
@@ -52,18 +53,19 @@ def _fields(choices: list[str]) -> list[Json]:
 
 async def _shown(what: str, values: StepValues, diff: Callable[[], Awaitable[str]]) -> Json:
     if what == "changes":
-        text = await diff()
+        text = values.mask.text(await diff())
         return {"type": "diff", "title": "What was changed", "text": text[:DIFF_CHARS] or "Nothing was changed."}
     if what.startswith(_FILE):
-        return _file(values.text(what.removeprefix(_FILE)), Path(values.cwd))
+        return _file(values.text(what.removeprefix(_FILE)), Path(values.cwd), values.mask)
     value: Any = values.value(what)
-    title = what.strip().removeprefix("{{").removesuffix("}}").strip()
+    title = values.mask.text(what.strip().removeprefix("{{").removesuffix("}}").strip())
     return {"type": "text", "title": title[:80], "text": values.mask.text(text_of(value))[:SHOWN_CHARS]}
 
 
-def _file(name: str, folder: Path) -> Json:
+def _file(name: str, folder: Path, mask: Mask) -> Json:
     """A file of the folder: a picture, or the beginning of its text."""
     path = (folder / name).resolve()
+    name = mask.text(name)
     if not path.is_relative_to(folder.resolve()) or not path.is_file():
         return {"type": "text", "title": name, "text": "There is no such file in the folder."}
     kind = PICTURE_TYPES.get(path.suffix.lower())
@@ -71,7 +73,10 @@ def _file(name: str, folder: Path) -> Json:
         data = base64.b64encode(path.read_bytes()).decode()
         return {"type": "image", "title": name, "data": data, "mimeType": kind}
     with path.open("rb") as source:
-        return {"type": "text", "title": name, "text": source.read(SHOWN_CHARS).decode("utf-8", "replace")}
+        stream = mask.stream()
+        found = stream.feed(source.read(SHOWN_CHARS))
+        found += b"" if source.read(1) else stream.close()  # the beginning of a value that is cut off is not shown
+    return {"type": "text", "title": name, "text": found.decode("utf-8", "replace")}
 
 
 async def diff_of(folder: str, since: str = "HEAD") -> str:

@@ -24,10 +24,10 @@ async def run(step: FlowStep, values: StepValues, allowed: Container[str], looku
     address = values.text(do.url)
     try:
         url = httpx.URL(address)
-    except httpx.InvalidURL as error:
-        return StepOutcome(False, f"{values.mask.text(address)!r} is not a URL: {error}")
+    except httpx.InvalidURL:
+        return StepOutcome(False, f"{values.shown(do.url)!r} is not a URL.")
     if url.scheme not in ("http", "https") or not url.raw_host:
-        return StepOutcome(False, f"The URL should begin with https:// or http://, not {values.mask.text(address)!r}.")
+        return StepOutcome(False, f"The URL should begin with https:// or http://, not {values.shown(do.url)!r}.")
     name = url.raw_host.decode("ascii")
     try:
         found = await resolve(name, url.port or (443 if url.scheme == "https" else 80), allowed, lookup)
@@ -53,7 +53,7 @@ async def run(step: FlowStep, values: StepValues, allowed: Container[str], looku
                 continue
             except (httpx.HTTPError, ssl.SSLError) as failed_request:
                 return StepOutcome(False, values.mask.text(f"{type(failed_request).__name__}: {failed_request}"[:300]))
-            return _outcome(step, f"{do.method} {values.mask.text(str(url))}", status, values.mask.text(text))
+            return _outcome(step, f"{do.method} {values.shown(do.url)}", status, values.mask.text(text))
     return StepOutcome(False, values.mask.text(f"It cannot be reached: {away}"[:300]))
 
 

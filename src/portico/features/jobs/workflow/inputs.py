@@ -8,6 +8,8 @@ from portico.features.jobs.step import JobInput
 from portico.features.jobs.workflow.problem import did_you_mean
 from portico.kernel.errors import BadRequest
 
+HIDDEN = "[secret]"
+"""Shown in place of a secret input."""
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -36,6 +38,8 @@ def default_error(each: JobInput) -> str:
     """What is wrong with the declaration; empty: nothing."""
     if (each.type == "choice") != bool(each.choices):
         return "'choices' and 'type: choice' belong together."
+    if each.type == "secret" and (each.default is not None or each.pointer):
+        return "A secret has no 'default' and no 'from': files and payloads are stored as they are."
     if each.default is None:
         return ""
     try:
@@ -43,6 +47,21 @@ def default_error(each: JobInput) -> str:
     except ValueError as error:
         return f"The default {error}."
     return ""
+
+
+def secrets_of(spec: dict[str, JobInput]) -> frozenset[str]:
+    return frozenset(name for name, each in spec.items() if each.type == "secret")
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of an input."""
+    return f"PORTICO_INPUTS_{name.upper().replace('-', '_')}"
+
+
+def shown_inputs(spec: dict[str, JobInput], inputs: dict[str, Any]) -> dict[str, Any]:
+    """The inputs without the values of secrets."""
+    hidden = secrets_of(spec)
+    return {name: HIDDEN if name in hidden and value else value for name, value in inputs.items()}
 
 
 def _about(each: JobInput) -> str:

@@ -22,6 +22,10 @@ class Scope(Struct, frozen=True):
     env: frozenset[str] = frozenset()
     secrets: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
+    secret_inputs: frozenset[str] = frozenset()
+    """Inputs of the type `secret`."""
+    acts: bool = False
+    """It is a part of a `run` or `http` step, which can use secret inputs."""
 
 
 class Names:
@@ -48,6 +52,18 @@ class Names:
             for key, each in value.items():
                 self.check(each, (*path, key), scope)
 
+    def secret_inputs(self, value: object, scope: Scope) -> set[str]:
+        """The secret inputs that the templates of a value name."""
+        match value:
+            case str() if scope.secret_inputs and is_template(value):
+                found = {chain[1] for chain, _ in chains(value)[0] if chain[0] == "inputs" and len(chain) > 1}
+                return found & scope.secret_inputs
+            case list():
+                return set().union(*(self.secret_inputs(each, scope) for each in value))
+            case dict():
+                return set().union(*(self.secret_inputs(each, scope) for each in value.values()))
+        return set()
+
     def _wrong(self, chain: tuple[str, ...], scope: Scope) -> str:
         root, rest = chain[0], chain[1:]
         roots = ["steps", "inputs", "run", "env", *scope.items, *scope.more, *(["secrets"] if scope.secrets else [])]
@@ -60,6 +76,11 @@ class Names:
                 return self._step(rest, scope)
             case "inputs" if rest and rest[0] not in scope.inputs:
                 return f"There is no input {rest[0]!r}.{did_you_mean(rest[0], list(scope.inputs))}"
+            case "inputs" if not rest and scope.secret_inputs:
+                return f"Name the input, such as inputs.{min(scope.inputs)}: some of them are secrets."
+            case "inputs" if rest and rest[0] in scope.secret_inputs and not scope.acts:
+                only = "only 'run' and 'http' steps use it, and 'call' passes it on as"
+                return f"The input {rest[0]!r} is a secret: {only} {{{{ inputs.{rest[0]} }}}} without other text."
             case "run" if rest and rest[0] not in RUN:
                 return f"'run' has no {rest[0]!r}.{did_you_mean(rest[0], list(RUN))}"
             case "env" if rest and rest[0] not in scope.env:

@@ -55,6 +55,14 @@ def render(text: str, context: Context) -> str:
     return _rendered(_environment("text"), text, context) if is_template(text) else text
 
 
+def render_public(text: str, context: Context) -> str:
+    """The text for a message: with its values, and unchanged where a filter fails because a secret is hidden."""
+    try:
+        return render(text, context)
+    except TemplateError:
+        return text
+
+
 def render_prompt(text: str, context: Context) -> str:
     """The text of a prompt: values from a payload are quoted."""
     return _rendered(_environment("prompt"), text, context) if is_template(text) else text

@@ -31,7 +31,7 @@ from portico.features.jobs.entry import (
     rebuilt,
 )
 from portico.features.jobs.workflow import file as f
-from portico.features.jobs.workflow.inputs import default_error
+from portico.features.jobs.workflow.inputs import default_error, secrets_of, variable_of
 from portico.features.jobs.workflow.names import Names, Scope
 from portico.features.jobs.workflow.problem import Path, Problems, did_you_mean
 from portico.features.jobs.workflow.schema import full_schema
@@ -48,6 +48,7 @@ _HOOK = re.compile(r"[\w-]{1,100}", re.ASCII)
 _NAME_CHARS = 60
 _OF_SESSION = ("agent", "model", "budget", "label", "sandbox")
 """Settings of a session: steps that share it have the same."""
+_PASSED_ON = re.compile(r"\s*\{\{\s*inputs(\.\w+|\[['\"][\w-]+['\"]\])\s*\}\}\s*")
 
 
 def translate(workflow: f.Workflow, name: str, file: str, source: str, problems: Problems) -> Entry:
@@ -111,7 +112,8 @@ class _Translation:
         self._names.known = [each.id for each in _all(workflow.steps) if each.id]
         self._check_ids()
         self._check_inputs()
-        scope = Scope(inputs=tuple(workflow.inputs), env=frozenset(workflow.env))
+        inputs, secret = workflow.inputs, secrets_of(workflow.inputs)
+        scope = Scope(inputs=tuple(inputs), env=frozenset(workflow.env), secret_inputs=secret)
         self._names.check(dict(workflow.env), ("env",), replace(scope, env=frozenset()))
         self._names.check(workflow.branch, ("branch",), scope)
         # The timeout and the budget of the file are those of the whole run.
@@ -183,7 +185,8 @@ class _Translation:
 
     def _step(self, step: f.AnyStep, path: Path, scope: Scope, around: _Settings) -> tuple[Work, frozenset[str]]:
         settings = around.within(step)
-        self._names.check(dict(step.env), (*path, "env"), scope)
+        acts = isinstance(step, f.RunKeys | f.HttpKeys)
+        self._names.check(dict(step.env), (*path, "env"), replace(scope, acts=acts))
         scope = replace(scope, env=frozenset(settings.env))
         when = self._condition(step.when, (*path, "if"), scope)
         work, ids = self._body(step, path, scope, settings)
@@ -339,6 +342,7 @@ class _Translation:
             budget=settings.budget,
             env=settings.env,
             secrets=step.secrets,
+            secret_inputs=sorted(self._secret_inputs(step, scope)),
             label=settings.label,
             sandbox=settings.sandbox,
             may_fail=step.may_fail,
@@ -384,6 +388,20 @@ class _Translation:
             return replace(work, do=replace(work.do, session=work.id))
         return rebuilt(work, lambda child, _: self._with_sessions(child))
 
+    def _secret_inputs(self, step: f.LeafKeys, scope: Scope) -> set[str]:
+        """The secret inputs that the step uses: in templates, or as variables of its command."""
+        match step:
+            case f.RunKeys():
+                line = step.run if isinstance(step.run, str) else " ".join(step.run)
+                named = {each for each in scope.secret_inputs if re.search(rf"\b{variable_of(each)}\b", line)}
+                return named | self._names.secret_inputs([step.run, step.stdin, dict(step.env)], scope)
+            case f.HttpKeys():
+                http = step.http
+                return self._names.secret_inputs([http.url, http.headers, http.json, http.body, dict(step.env)], scope)
+            case f.CallKeys():
+                return self._names.secret_inputs(step.inputs, scope)
+        return set()
+
     def _schema(self, output: str | f.OutputSchema, path: Path) -> dict[str, Any] | None:
         if isinstance(output, str):
             return None
@@ -406,11 +424,12 @@ class _Translation:
                 self._shared.add(shared)
                 return t.PromptDo(task=ident, session=shared, same=True)
             case f.RunKeys():
+                scope = replace(scope, acts=True)
                 self._names.check(step.run, (*path, "run"), scope)
                 self._names.check(step.stdin, (*path, "stdin"), scope)
                 return t.RunDo(command=step.run, exit=step.exit, stdin=step.stdin)
             case f.HttpKeys():
-                return self._http(step, path, replace(scope, secrets=tuple(step.secrets)))
+                return self._http(step, path, replace(scope, secrets=tuple(step.secrets), acts=True))
             case f.AskKeys():
                 self._names.check(step.ask, (*path, "ask"), scope)
                 self._names.check(step.show, (*path, "show"), scope)
@@ -421,7 +440,9 @@ class _Translation:
                 return self._wait(step, path, scope)
             case f.CallKeys():
                 self._names.check(step.call, (*path, "call"), scope)
-                self._names.check(step.inputs, (*path, "inputs"), scope)
+                for key, value in step.inputs.items():
+                    passed_on = isinstance(value, str) and _PASSED_ON.fullmatch(value) is not None
+                    self._names.check(value, (*path, "inputs", key), replace(scope, acts=passed_on))
                 return t.CallDo(job=step.call, inputs=step.inputs)
         raise AssertionError(step)
 
