@@ -118,6 +118,32 @@ async def test_the_inputs_of_a_plan_are_checked(
     assert refused.value.field == "job.inputs"
 
 
+@pytest.mark.parametrize(
+    ("spec", "inputs", "refused"),
+    [
+        ("{type: secret}", {}, True),
+        ("{type: secret}", {"token": "c4nary-value"}, True),
+        ("{type: secret, required: false}", {"token": "c4nary-value"}, True),
+        ("{type: secret, required: false}", {}, False),
+    ],
+)
+async def test_an_automation_stores_no_secret_input(
+    open_host: HostOpener, tmp_path: Path, spec: str, inputs: dict[str, Any], refused: bool
+) -> None:
+    save(tmp_path)
+    (tmp_path / ".portico/jobs/deploy.yaml").write_text(f"inputs: {{token: {spec}}}\nsteps: [{{run: x}}]\n")
+    host = await open_host()
+    automations = await opened(host, tmp_path)
+    job = {"job": "deploy", "cwd": str(tmp_path), "inputs": inputs}
+    if refused:
+        with pytest.raises(BadRequest, match="portico secrets set NAME"):
+            await made(automations, "it", job=job, schedule={"every": "10m"})
+    else:
+        await made(automations, "it", job=job, schedule={"every": "10m"})
+    stored = [record.data for record in await host.log.read_all(after=0, limit=1_000)]
+    assert [data for data in stored if b"c4nary-value" in data] == []
+
+
 async def test_a_job_of_an_entry_has_no_inputs_by_name(open_host: HostOpener, tmp_path: Path) -> None:
     automations = await opened(await open_host(), tmp_path, jobs=True)
     with pytest.raises(BadRequest, match="is no workflow"):

@@ -105,9 +105,9 @@ def _question(http: httpx.Client) -> dict[str, Any]:
     with http.stream("GET", "/v1/events", headers={"Accept": "text/event-stream"}) as events:
         for _ in events.iter_lines():
             found: list[dict[str, Any]] = http.get("/v1/inbox").json()["waiting"]
-            asked = [each for each in found if each.get("question")]
+            asked: list[dict[str, Any]] = [each["question"] for each in found if each.get("question")]
             if asked:
-                return asked[0]["question"]
+                return asked[0]
     raise AssertionError("no question")
 
 

@@ -199,6 +199,14 @@ test("a draft continues after a reload of the page", async () => {
   view.leave();
 });
 
+test("a secret input is empty when a job is started again: its page does not know the value", async () => {
+  sessionStorage.setItem("portico.entry", JSON.stringify({ text: "steps: []", workflow: true, job: "ship", cwd: "/w/other", inputs: { task: "[secret]", fast: true }, secret: ["task"] }));
+  const view = await open();
+  await shown("#input-task");
+  expect([find<HTMLTextAreaElement>("#input-task").value, find("#input-fast").checked]).toEqual(["", true]);
+  view.leave();
+});
+
 test("the page of a job hands its workflow over, with its inputs", async () => {
   sessionStorage.setItem("portico.entry", JSON.stringify({ text: "steps: []", workflow: true, job: "ship", cwd: "/w/other", inputs: { task: "again", fast: true } }));
   const view = await open();
