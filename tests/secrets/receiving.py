@@ -1,4 +1,4 @@
-"""An HTTP service on loopback that records the Authorization headers of requests."""
+"""An HTTP service on loopback that records the Authorization headers and the bodies of requests."""
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -8,11 +8,12 @@ from typing import Any
 class Receiver:
     def __init__(self) -> None:
         self.got: list[str] = []
-        got = self.got
+        self.bodies: list[bytes] = []
+        got, bodies = self.got, self.bodies
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                bodies.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
                 got.append(self.headers["Authorization"])
                 body = f"hello {self.headers['Authorization']}".encode()
                 self.send_response(200)

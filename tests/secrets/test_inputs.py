@@ -54,11 +54,11 @@ def test_a_secret_input_shows_up_nowhere(tmp_path: Path, engine: str, request: p
         with _client(host) as http:
             body = {"job": "outer", "cwd": str(project), "inputs": {"token": CANARY, "url": service.url}}
             job = http.post("/v1/jobs", json=body).json()["job"]
-            _question(http)
+            until_question(http)
         host.kill()
         assert service.got == [f"Bearer {CANARY}"]
         with HostProcess(home) as host, _client(host) as http:
-            question = _question(http)
+            question = until_question(http)
             seen.append(str(question))
             answer = {"response": "accept", "answers": {}, "text": "yes"}
             assert http.post(f"/v1/questions/{question['id']}", json=answer).status_code < 300
@@ -100,7 +100,7 @@ def _client(host: HostProcess) -> httpx.Client:
     return httpx.Client(base_url=host.url, headers=headers, trust_env=False, timeout=60)
 
 
-def _question(http: httpx.Client) -> dict[str, Any]:
+def until_question(http: httpx.Client) -> dict[str, Any]:
     """The open question, as soon as there is one."""
     with http.stream("GET", "/v1/events", headers={"Accept": "text/event-stream"}) as events:
         for _ in events.iter_lines():
