@@ -1,20 +1,27 @@
 """A host that is gone in the middle of a job: each task gets one end, and each job continues."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
 
 from portico.cluster.postgres.opening import OWNED
 from portico.features.jobs import Jobs, load_entry
 from portico.features.jobs import events as je
 from portico.features.jobs import temporal as module
+from portico.features.jobs import temporal_activities as activities
 from portico.features.jobs.engine import OPEN
 from portico.features.jobs.task_record import close_task
 from portico.features.jobs.temporal import TemporalJobs
+from portico.features.jobs.temporal_activities import Activities
+from portico.features.jobs.temporal_messages import Order
 from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel.log.log import NotOwner
@@ -181,6 +188,27 @@ async def test_a_job_says_whose_end_it_waits_for(
     await close_task(a.host, task)
     await asyncio.wait_for(settling, 30)
     assert state.runs[PATH].outcome == "interrupted"
+
+
+@pytest.mark.parametrize("with_jobs", ["temporal"], indirect=True)
+async def test_an_owner_that_is_back_is_asked_again(
+    with_jobs: JobNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its tries the other host waited for the end of a task that its owner kept for a minute, to resume it."""
+    monkeypatch.setattr(activities, "OTHER_SECONDS", 0.1)
+    a, b = await with_jobs.nodes("a", owned=_owned(with_jobs)), await with_jobs("b")
+    job, task = await _left(a, tmp_path)
+    await b.cluster.catch_up()
+    jobs = with_jobs.jobs["b"]
+    assert isinstance(jobs, TemporalJobs)
+    here = ActivityEnvironment()
+    here.info = dataclasses.replace(here.info, attempt=activities.OWNER_TRIES + 1)
+    with pytest.raises(ApplicationError, match="ask it again") as refused:
+        await asyncio.wait_for(here.run(Activities(jobs).settle, Order(job, PATH)), 30)
+    assert refused.value.next_retry_delay == timedelta(seconds=activities.OWNER_SECONDS)
+    await close_task(a.host, task)
+    ended = await asyncio.wait_for(here.run(Activities(jobs).settle, Order(job, PATH)), 30)
+    assert (ended.outcome, ended.attempt) == ("again", 2)
 
 
 # -- another owner is no failure of a job --------------------------------------------------------------------------

@@ -56,7 +56,9 @@ steps:
     may_fail: true
     steps:
       - id: first
-        run: "echo {{ run.id }} first-{{ number }} >> {{ inputs.ledger }}; sleep 0.05; echo {{ number * 2 }}"
+        run: |
+          echo {{ run.id }} items:{{ number }} {{ run.attempt }} >> {{ inputs.ledger }}
+          sleep 0.05; echo {{ number * 2 }}
       - id: second
         prompt: "[[delay:20]] [[say:got {{ steps.first.output }}]]"
         check: [{run: "test {{ number }} != 4"}]
@@ -68,7 +70,7 @@ steps:
       - {id: pause, wait: 0.2}
       - {id: soft, run: "exit 3", may_fail: true}
       - steps:
-          - {id: inner, run: "echo {{ run.id }} inner >> {{ inputs.ledger }}; echo in"}
+          - {id: inner, run: "echo {{ run.id }} inner {{ run.attempt }} >> {{ inputs.ledger }}; echo in"}
   - if: "{{ steps.soft.outcome == 'failed' }}"
     id: branch
     steps: [{id: taken, run: "echo taken"}]
@@ -89,7 +91,7 @@ steps:
     id: left
     prompt: "[[delay:20]] [[say:went {{ steps.way.answer }}]] Go on."
     check:
-      - {run: "echo {{ run.id }} check >> {{ inputs.ledger }}"}
+      - {run: "echo {{ run.id }} check $(date +%s%3N) >> {{ inputs.ledger }}"}
       - {person: "Good, {{ run.id }}?"}
   - {id: note, ask: "Note of {{ run.id }}?"}
   - {id: keep, run: "echo {{ steps.note.answer }}"}
@@ -100,7 +102,7 @@ inputs: {tag: {}, ledger: {}}
 folder: worktree
 branch: "work/{{ run.id }}"
 steps:
-  - {id: first, run: "echo {{ run.id }} tree >> {{ inputs.ledger }}; echo first > first.txt"}
+  - {id: first, run: "echo {{ run.id }} first {{ run.attempt }} >> {{ inputs.ledger }}; echo first > first.txt"}
   - {id: write, prompt: "write agent-a.txt for {{ inputs.tag }}", check: [{files: {exist: [agent-a.txt]}}]}
   - id: lanes
     each: [a, b, c]
@@ -148,16 +150,19 @@ result: "{{ steps.each.output }}"
     "inner": """
 inputs: {n: {type: number}, ledger: {}}
 steps:
-  - {id: a, run: "echo {{ run.id }} called >> {{ inputs.ledger }}; sleep 0.1; echo {{ inputs.n * 10 }}"}
+  - {id: a, run: "echo {{ run.id }} a {{ run.attempt }} >> {{ inputs.ledger }}; sleep 0.1; echo {{ inputs.n * 10 }}"}
   - {id: b, prompt: "[[delay:20]] [[say:{{ steps.a.output }}]]"}
 result: "{{ steps.b.output }}"
 """,
     "hooks": """
 inputs: {tag: {}, ledger: {}}
 steps:
-  - {id: before, run: "echo {{ run.id }} before >> {{ inputs.ledger }}; echo b"}
+  - {id: before, run: "echo {{ run.id }} before {{ run.attempt }} >> {{ inputs.ledger }}; echo b"}
   - {id: hook, wait: {hook: ready}}
-  - {id: after, run: "echo {{ run.id }} after >> {{ inputs.ledger }}; echo {{ steps.before.output }}a"}
+  - id: after
+    run: |
+      echo {{ run.id }} after {{ run.attempt }} >> {{ inputs.ledger }}
+      echo {{ steps.before.output }}a
 result: "{{ steps.after.output }}"
 """,
     "checks": """
@@ -183,20 +188,29 @@ steps:
     parallel: 2
     name: "file {{ item }}"
     steps: [{id: one, run: "sleep 0.05; test {{ item }} != c"}]
-  - {run: "echo {{ run.id }} never >> {{ inputs.ledger }}"}
+  - {run: "echo {{ run.id }} never {{ run.attempt }} >> {{ inputs.ledger }}"}
 result: "{{ steps.items.output | length }} of 4"
 """,
     "once": """
 inputs: {tag: {}, ledger: {}}
 steps:
   - id: a
-    run: "echo {{ run.id }} once >> {{ inputs.ledger }}; sleep 0.2; echo done"
+    run: "echo {{ run.id }} once {{ run.attempt }} >> {{ inputs.ledger }}; sleep 0.2; echo done"
     on_interrupt: fail
     may_fail: true
   - {id: b, run: "echo {{ steps.a.outcome }}"}
 result: "{{ steps.b.output }}"
 """,
 }
+EXECUTED = {
+    "values": {"inner", *(f"items:{number}" for number in range(1, 6))},
+    "tree": {"first"},
+    "people": {"check"},
+    "hooks": {"before", "after"},
+    "inner": {"a"},
+    "once": {"once"},
+}
+"""The commands that write to the ledger: the steps whose attempts it counts."""
 FILES = ("agent-a.txt", "agent-b.txt", "agent-c.txt", "first.txt", "lane-a.txt", "lane-c.txt", "left.txt", "right.txt")
 TREE_FILES = (
     "agent-a-b.txt agent-a.txt agent-c-b.txt first.txt lane-a.txt lane-c.txt left.txt right.txt"  # the lane b failed
@@ -562,6 +576,8 @@ class Driver:
         ledger = Counter(self.ledger.read_text().splitlines())
         for job, events in jobs.items():
             self._check_job(job, events, ledger)
+        self._check_calls(jobs)
+        self._check_checks(records, ledger)
         self._check_turns(records)
 
     def _check_job(self, job: str, events: list[e.Event], ledger: Counter[str]) -> None:
@@ -581,13 +597,44 @@ class Driver:
                 final[event.path] = event.outcome
         self.report.counts["works"] += len(attempts)
         self.report.counts["repeated after a kill"] += sum(attempts.values()) - len(attempts)
-        for line, count in ledger.items():
-            if line.split()[0] == job and count > max(attempts.values()):
-                self.report.wrong(f"{job}: {line!r} happened {count} times, and no work was tried as often")
-        if max(attempts.values(), default=1) == 1:
-            for path, count in self.web.seen.items():
-                if path == f"/send/{job}" and count > 1:
-                    self.report.wrong(f"{job} sent {count} requests without a kill")
+        self._check_ledger(job, events, ledger)
+        for path, place, most in ((f"/send/{job}", "r.0", 1), (f"/flaky/{job}", "r.1", 5)):
+            if self.web.seen[path] > attempts[place] * most:
+                self.report.wrong(f"{job} sent {self.web.seen[path]} requests {path} in {attempts[place]} attempts")
+
+    def _check_ledger(self, job: str, events: list[e.Event], ledger: Counter[str]) -> None:
+        """Each attempt of a command executes it at most once, and a job that succeeded has executed all of them."""
+        started = events[0]
+        assert isinstance(started, je.JobStarted)
+        lines = [line for line in ledger if line.split()[0] == job]
+        for line in lines:
+            if " check " not in line and ledger[line] > 1:
+                self.report.wrong(f"{job}: one attempt has executed its command {ledger[line]} times: {line!r}")
+        known = EXECUTED.get(started.name, set())
+        found = {line.split()[1] for line in lines}
+        ended = events[-1]
+        succeeded = isinstance(ended, je.JobEnded) and ended.outcome == "succeeded"
+        missing = known - found if succeeded and started.name not in ("people", "once") else set[str]()
+        if found - known or missing:
+            self.report.wrong(f"{job} ({started.name}) executed {sorted(found)}, not {sorted(known)}")
+
+    def _check_calls(self, jobs: dict[str, list[e.Event]]) -> None:
+        """Each step that calls a job has started it once."""
+        starts = Counter(event.by for events in jobs.values() if isinstance(event := events[0], je.JobStarted))
+        for by, count in starts.items():
+            if by.startswith("job:") and count > 1:
+                self.report.wrong(f"the call {by} has started {count} jobs")
+
+    def _check_checks(self, records: list[Record], ledger: Counter[str]) -> None:
+        """A check that is recorded as passed does not run again for the same work."""
+        jobs = {event.task: event.job for record in records if isinstance(event := record.event, je.TaskStarted)}
+        for record in records:
+            event, job = record.event, jobs.get(record.channel.removeprefix("task/"))
+            if not isinstance(event, je.TaskDecided) or event.check != "check 0" or not event.passed:
+                continue
+            times = [int(line.split()[2]) for line in ledger if line.startswith(f"{job} check ")]
+            if later := [each for each in times if each > record.time]:
+                self.report.wrong(f"{job}: its check has passed and ran again {len(later)} times")
 
     def _check_turns(self, records: list[Record]) -> None:
         """A turn that has completed is not repeated, unless a check failed."""

@@ -5,13 +5,20 @@ from typing import Any
 
 import pytest
 
+from portico.features.jobs import Jobs
 from portico.features.jobs.entry import ANSWER
 from portico.features.jobs.step import AskDo, FlowStep
 from portico.features.jobs.step_values import StepValues
 from portico.features.jobs.steps import ask
 from portico.features.jobs.steps.ask import SHOWN_CHARS
+from portico.features.secrets.feature import HostSecrets
 from portico.features.secrets.mask import Mask
+from portico.kernel import commands as c
+from portico.kernel.host import Host
 from portico.kernel.question import Answer, Asking
+from portico.server.home import Home
+from tests.jobs.test_checks import ANN, asked
+from tests.jobs.workflow.playing import finish, start
 
 VALUE = "c4nary-77e1-value"
 MASKED = "[redacted: KEY]"
@@ -69,3 +76,24 @@ async def test_no_part_of_a_question_has_a_value(tmp_path: Path, more: dict[str,
 async def test_a_file_without_a_value_is_shown_to_its_end(tmp_path: Path) -> None:
     (tmp_path / "whole.txt").write_text("ends with c4")
     assert "ends with c4" in (await shown(tmp_path, show=["file:whole.txt"]))[0]
+
+
+async def test_a_person_check_and_its_evidence_have_no_value(host: Host, tmp_path: Path) -> None:
+    """The output of a command that checks was stored as it was printed."""
+    await host.add(HostSecrets(host, Home(tmp_path / "home")))
+    text = """
+        inputs: {token: {type: secret}}
+        steps:
+          - {id: note, run: "echo {{ inputs.token }} > note.txt"}
+          - prompt: "[[say:ok]]"
+            check: [{run: cat note.txt}, {person: Is it good?}]
+    """
+    jobs = await Jobs.open(host)
+    job = await start(jobs, text, tmp_path, token=VALUE)
+    question = await asked(host)
+    assert question.evidence[0]["text"] == "[redacted: token]"
+    await host.do(c.AnswerQuestion(question=question.question, answers={"answer": "yes"}), ANN)
+    assert (await finish(jobs, job)).status == "succeeded"
+    stored = [r.data for each in host.log.channels("") for r in await host.log.read(each, 0, 1_000)]
+    assert [data for data in stored if VALUE.encode() in data] == []
+    await jobs.close()

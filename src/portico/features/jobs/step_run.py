@@ -90,6 +90,7 @@ class StepRun(TaskRun):
             self._prepared = await self._context.flow.values(self.plan.path, self._step, self.plan.attempt, fresh)
             self.plan.cwd = self._prepared.cwd
             self.plan.render = self._rendered
+            self._sessions_of_task.masked = self._prepared.mask.document
             outcome = await self._tries(self._prepared)
         except NOT_WRITTEN:
             raise

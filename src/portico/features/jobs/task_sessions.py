@@ -10,11 +10,11 @@ import contextlib
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from portico import limits
 from portico.features.jobs import events as je
@@ -103,6 +103,8 @@ class TaskSessions:
         """The first prompt has been sent or queued."""
         self.silent: Callable[[], bool] = lambda: False
         """Returns whether the host is stopping; questions then stay open."""
+        self.masked: Callable[[Any], Any] = lambda value: value
+        """Returns a text, or a value with texts, without secrets: for everything that a question shows."""
         self._before: list[Session] = []
         """Open sessions that are not used yet: from an earlier process, or for a question that is being written."""
         self.worked: tuple[str, str] | None = None
@@ -337,7 +339,11 @@ class TaskSessions:
         next process waits for the answer to the same question. Raises `TimeoutError` if there is no answer in time."""
         asked = self._asked if stays else None
         if asked is None:
-            asked = await self._ask(title, await asking(), seconds, stays)
+            found = await asking()
+            text, fields, shown = self.masked(found.text), self.masked(found.fields), self.masked(found.evidence)
+            asked = await self._ask(
+                self.masked(title), replace(found, text=text, fields=fields, evidence=shown), seconds, stays
+            )
         else:
             self._asked = None
         session, turn, answered = asked.session, asked.turn, False

@@ -27,7 +27,7 @@ from portico.features.jobs.source import EntrySource
 from portico.features.jobs.state import HOOKS, JobState
 from portico.features.jobs.task_record import events_of
 from portico.features.jobs.task_sessions import TaskCrash, detailed
-from portico.features.jobs.temporal_activities import Activities, interrupted
+from portico.features.jobs.temporal_activities import Activities, NotEnded, interrupted
 from portico.features.jobs.temporal_connect import check, connect
 from portico.features.jobs.temporal_messages import JOB, VERSION, activity_of, queue_of
 from portico.features.jobs.temporal_workflow import JobWorkflow
@@ -396,15 +396,17 @@ class TemporalJobs(Jobs):
         if self.host.members.owns(f"task/{known.task}"):
             await self._once_writable(partial(self._close_task, known.task))
 
-    async def settle(self, state: JobState, path: str, orderly: bool) -> bool:
+    async def settle(
+        self, state: JobState, path: str, orderly: bool, since: int | None = None, seconds: float | None = None
+    ) -> bool:
         """Wait until the lost attempt has an end and the job may continue; returns whether it is resumed instead. The
         owner of the task writes the end: the host that ran it, or the one that took over. Until then, the task might
-        still be running."""
+        still be running. `since`: when the attempt was lost. NotEnded: there is no end after `seconds`."""
         job = state.summary.id
         known = state.runs.get(path)
         resumes = await self._resumes(state, path, orderly)
         if known is not None and known.outcome is None and not resumes:
-            await self._ended(job, path, known.task)
+            await self._ended(state, path, known.task, since or self.host.now(), seconds)
             async with self._settling:
                 if state.runs[path].outcome is None and state.stopping is None:
                     if orderly:
@@ -428,18 +430,21 @@ class TemporalJobs(Jobs):
             await self.journal.put(job, *suspended, je.JobResumed(by="host", path=path))
             return True
 
-    async def _ended(self, job: str, path: str, task: str) -> None:
+    async def _ended(self, state: JobState, path: str, task: str, since: int, seconds: float | None) -> None:
         """Wait until the task has an end. Its owner writes it, at the latest in its next poll (`_close_left_open`). If
         that takes long, record in the job what it waits for."""
-        since, reported = self.host.now(), False
+        job, began, reported = state.summary.id, self.host.now(), ""
         async for records in self.host.log.follow(f"task/{task}", timeout=SILENT_LOOK_SECONDS):
             if any(isinstance(record.event, je.TaskEnded) for record in records):
                 return
             await self.host.members.suspect(f"task/{task}")
             self._told.set()
             if not reported and self.host.now() - since > SETTLE_SECONDS * 1000:
-                reported = True
-                await self.journal.put(job, je.JobDecided(path=path, reason=await self._waits_for(task)))
+                reported = await self._waits_for(task)
+                if state.summary.reason != reported:
+                    await self.journal.put(job, je.JobDecided(path=path, reason=reported))
+            if seconds is not None and self.host.now() - began > seconds * 1000:
+                raise NotEnded
 
     async def _waits_for(self, task: str) -> str:
         members = self.host.members

@@ -43,11 +43,18 @@ T = TypeVar("T")
 OWNER_SECONDS, OWNER_TRIES = 0.3, 20
 """A lost work is settled by the owner of its task, which can resume it in its middle. After so many tries any host
 settles it, and the work begins again."""
+OTHER_SECONDS = 3.0
+"""So long another host waits for the owner before the owner is asked again: one that was away for longer than those
+tries keeps a task that it can resume, and would wait for this attempt."""
 BEAT_SECONDS = 0.4
 """Between two heartbeats. Their answers carry a cancel, and are throttled to half a second."""
 WAITING_BEAT_SECONDS = 1.5
 """The same for works that only wait, for a person or a time: many may wait for days. A stop of the job reaches them
 through the log."""
+
+
+class NotEnded(Exception):
+    """The owner of a lost task has not ended it in time: it may be back, and resume the task in its middle."""
 
 
 def interrupted(*, orderly: bool) -> ApplicationError:
@@ -131,9 +138,13 @@ class Activities:
         if lost and activity.info().attempt <= OWNER_TRIES:
             words = "only the owner of the task can resume it; ask another host"
             raise ApplicationError(words, next_retry_delay=timedelta(seconds=OWNER_SECONDS))
-        resumes = await self._beating(
-            self._jobs.settle(run.state, order.path, order.orderly), f"settle {order.job} {order.path}"
-        )
+        since = int(activity.info().scheduled_time.timestamp() * 1000)
+        settling = self._jobs.settle(run.state, order.path, order.orderly, since, OTHER_SECONDS if lost else None)
+        try:
+            resumes = await self._beating(settling, f"settle {order.job} {order.path}")
+        except NotEnded:
+            words = "the owner of the task has not ended it; ask it again"
+            raise ApplicationError(words, next_retry_delay=timedelta(seconds=OWNER_SECONDS)) from None
         if (recorded := _recorded(run.state, order.path)) is not None:
             return recorded
         known = run.state.runs.get(order.path)
