@@ -15,6 +15,7 @@ from portico.kernel.events import Message as Sent
 from portico.kernel.events import PartEnded, SessionStarted, TurnEnded, TurnStarted
 from portico.kernel.log.sqlite import SqliteLog
 from portico.server.compose import build_host
+from portico.server.home import Home
 
 QUESTION = "search in 200 sessions of 100 turns"
 
@@ -33,7 +34,7 @@ async def _measure(folder: Path) -> list[Row]:
     log = await SqliteLog.open(folder / "log.db")
     await _fill(log, str(folder))
     host = await build_host(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
-    indexed, reading = Search(host, folder / "search.db"), Search(host)
+    indexed, reading = Search(host, Home(folder)), Search(host)
     started = time.process_time()
     await indexed.catch_up()
     building = time.process_time() - started

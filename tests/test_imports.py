@@ -168,7 +168,14 @@ ROOMS: dict[str, set[str]] = {
         "server.settings",
         "workspace",
     },
-    "features.search": {"features.board", "features.people.view", "features.search", "kernel", "workspace"},
+    "features.search": {
+        "features.board",
+        "features.people.view",
+        "features.search",
+        "kernel",
+        "server.home",
+        "workspace",
+    },
     "features.secrets": {"features.secrets", "kernel", "server.home"},
     "features.terminals": {
         "features.files",

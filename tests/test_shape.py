@@ -151,6 +151,35 @@ def test_features_declare_what_they_need() -> None:
     assert found == []
 
 
+REGISTERS = re.compile(
+    r"(?:\bcommits\.on|\.on_channel|\.on_batch|\blog\.on_commit|\bhost\.watch|\bcommands\.(?:handle|take|guard|subject))\("
+)
+"""The calls by which a callback receives commits, summaries or commands of a host."""
+OTHERS = {
+    "doors/ahp/connection/broker.py": "a door sends commits to its clients",
+    "doors/ahp/connection/notices.py": "a door sends summaries to its clients",
+    "doors/portal/live.py": "a door sends commits to its clients",
+    "features/jobs/engine.py": "jobs are not a Feature: the settings choose their engine",
+    "features/jobs/handlers.py": "jobs are not a Feature",
+    "features/jobs/temporal.py": "jobs are not a Feature",
+    "features/pairing/pairing.py": "it needs the address of the gate, which is opened after the host",
+    "features/terminals/terminals.py": "the one subject of commands that the kernel does not know",
+    "kernel/commits.py": "the dispatcher",
+    "kernel/feature.py": "the declaration",
+    "kernel/handlers.py": "the kernel's own commands",
+    "kernel/host.py": "the sessions receive their events first",
+    "kernel/ownership.py": "the owners of channels that features start",
+    "server/meter.py": "metrics of the process",
+    "server/telemetry.py": "traces of the process",
+}
+"""By file, why it registers a callback without declaring it in a `Feature`. The list may only get shorter."""
+
+
+def test_features_register_by_their_declaration() -> None:
+    found = {str(path.relative_to(ROOT)) for path in modules() if REGISTERS.search(path.read_text())}
+    assert found == set(OTHERS)
+
+
 # -- words ---------------------------------------------------------------------------------------------------------
 
 LITERARY = re.compile(

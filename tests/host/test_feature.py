@@ -1,7 +1,7 @@
 """A feature is one class: what it lists is registered when the host opens, and nothing else is."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,11 +11,12 @@ from msgspec import Struct
 from portico.features.readiness.commands import SignIn
 from portico.kernel import commands as c
 from portico.kernel import events as e
-from portico.kernel.errors import LogUnavailable
+from portico.kernel.errors import Forbidden, LogUnavailable
 from portico.kernel.events import HOST, Record
-from portico.kernel.feature import Feature, handle, receive
+from portico.kernel.feature import Feature, guard, handle, receive, receive_summaries
 from portico.kernel.host import Host
 from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.state import Summary
 from portico.server.compose import ROOMS, configure
 from portico.server.settings import Settings
 from portico.testing.fixtures import HostOpener
@@ -117,6 +118,59 @@ async def test_tasks_that_retry_a_command_end_with_the_host(host: Host) -> None:
         await asyncio.sleep(0)
         await host.close()
     assert (tries, [task.cancelled() for task in tasks]) == ([*range(20)], [True] * 20)
+
+
+class Watching(Feature):
+    """Has one method with each mark."""
+
+    name = "watching"
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.received: list[str] = []
+
+    @receive(e.Audited)
+    def _by_type(self, record: Record) -> None:
+        self.received.append("type")
+
+    @receive(channel="session")
+    def _by_channel(self, record: Record) -> None:
+        self.received.append(f"channel {record.event.__struct_config__.tag}")
+
+    @receive(later=True)
+    def _batch(self, records: Sequence[Record]) -> None:
+        self.received.append(f"batch of {len(records)}")
+
+    @receive_summaries
+    def _summary(self, ident: str, summary: Summary | None) -> None:
+        self.received.append(f"{ident} {summary.title if summary is not None else 'deleted'}")
+
+    @guard((c.RenameSession,).__contains__)
+    def _guard(self, command: c.Command, caller: c.Caller) -> None:
+        if getattr(command, "title", "") == "no":
+            raise Forbidden("Not this title.")
+
+
+async def test_marked_methods_are_called(tmp_path: Path) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    host = await Host.open(log, [PlayAgent(idle)], parts=[Watching])
+    watching = feature(host, Watching)
+    session = await host.start(by="test", cwd="/")
+    assert watching.received == ["session-1 ", "channel session.started"]
+    watching.received.clear()
+    watching.start_receiving()
+    await host.do(c.RenameSession(session=session.id, title="yes"), ADA)
+    assert watching.received == ["session-1 yes", "channel session.renamed", "batch of 1"]
+    with pytest.raises(Forbidden, match="Not this title"):
+        await host.do(c.RenameSession(session=session.id, title="no"), ADA)
+    watching.received.clear()
+    await host.audit("tried", "ada")
+    assert watching.received == ["type", "batch of 1"]
+    watching.received.clear()
+    await host.delete(session.id, by="test")
+    assert "session-1 deleted" in watching.received
+    await host.close()
+    await log.close()
 
 
 class Listed(Counting):

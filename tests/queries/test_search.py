@@ -12,6 +12,7 @@ from portico.features.search.index import Index
 from portico.features.search.search import Hit, Search
 from portico.kernel.events import Message
 from portico.kernel.host import Host
+from portico.server.home import Home
 from portico.testing.fixtures import HostOpener
 from tests.property.scene import quick, run
 
@@ -28,7 +29,7 @@ class Searcher:
     async def open(self) -> "Searcher":
         await self.close()
         self.host = await self.opener()
-        self.search = Search(self.host, self.path)
+        self.search = Search(self.host, Home(self.opener.folder))
         return self
 
     async def close(self) -> None:

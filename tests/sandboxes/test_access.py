@@ -11,6 +11,7 @@ from portico.features.sandboxes import access as requests
 from portico.features.sandboxes.access import AccessRequests, SessionGate
 from portico.features.sandboxes.grants import SandboxGrants
 from portico.features.sandboxes.record import NetworkRecord
+from portico.kernel import events as e
 from portico.kernel.events import Json
 from portico.kernel.host import Host
 from portico.kernel.session import Session
@@ -44,6 +45,7 @@ class Sandboxed:
         self.host = await opener(self.agent, clock=clock)
         self.record = feature(self.host, NetworkRecord)
         self.access = AccessRequests(self.host, lambda _: self.mode, self._changed)
+        self.host.commits.on("access", self.access.grants_changed, e.GrantAdded, e.GrantRevoked)
         self.session = await self.host.start(by="test", cwd=str(self.folder))
 
     async def _changed(self, session: str) -> None:

@@ -23,6 +23,7 @@ from portico.kernel.turn import Turn
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import feature
 from tests.process import HostProcess, inside
 
 
@@ -191,8 +192,7 @@ async def test_only_what_has_changed_is_counted_again_also_after_a_restart(
     sessions = [await host.start(by="token:ada") for _ in range(3)]
     for session in sessions:
         await session.wait(await session.send(Message("go"), by="token:ada"))
-    index = UsageIndex.of(host)
-    assert index is UsageIndex.of(host)
+    index = feature(host, UsageIndex)
     found = await counted(index, monkeypatch)
     rows = await index.rows(7)
     assert sorted(found) == sorted(session.id for session in sessions)
@@ -207,7 +207,7 @@ async def test_only_what_has_changed_is_counted_again_also_after_a_restart(
     assert (await index.sum(day, 0)).turns == 3
     await host.log.flush()
     host = await open_host(PlayAgent(spend))
-    index = UsageIndex.of(host)
+    index = feature(host, UsageIndex)
     found = await counted(index, monkeypatch)
     left = {sessions[0].id: 2, sessions[2].id: 1}
     assert {row.session: row.turns for row in await index.rows(7)} == left

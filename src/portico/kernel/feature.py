@@ -3,7 +3,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, get_args
 
 from msgspec import Struct
 
@@ -26,11 +26,34 @@ def handle(method: F) -> F:
     return method
 
 
-def receive(*types: type[Event]) -> Callable[[F], F]:
-    """Mark a method that is called with every committed record of these event types."""
+class _Received(NamedTuple):
+    types: tuple[type[Event], ...]
+    channel: str
+    later: bool
+
+
+def receive(*types: type[Event], channel: str = "", later: bool = False) -> Callable[[F], F]:
+    """Mark a method that is called with every committed record of these event types, or of all channels of a kind, such
+    as `job`. Without both it gets every batch of records. `later`: not before `start_receiving`."""
 
     def mark(method: F) -> F:
-        method.__receives__ = types  # type: ignore[attr-defined]
+        method.__receives__ = _Received(types, channel, later)  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def receive_summaries(method: F) -> F:
+    """Mark a method that is called with the id of a session and its new summary, or None when it was deleted."""
+    method.__summaries__ = True  # type: ignore[attr-defined]
+    return method
+
+
+def guard(applies: Callable[[type[Command]], bool]) -> Callable[[F], F]:
+    """Mark a method that is called before the commands that this applies to. It raises to refuse one, without I/O."""
+
+    def mark(method: F) -> F:
+        method.__guards__ = applies  # type: ignore[attr-defined]
         return method
 
     return mark
@@ -99,8 +122,28 @@ class Feature(Component):
             raise TypeError(f"The feature {self.name!r} lists other commands than it handles.")
         for command, method in found.items():
             host.commands.handle(command, method, self.lock_of)
-        for types, method in _marked(self, "__receives__"):
-            host.commits.on(self.name, method, *types)
+        for received, method in _marked(self, "__receives__"):
+            if not received.later:
+                self._receive(received, method)
+        for _, method in _marked(self, "__summaries__"):
+            host.watch(method)
+        for applies, method in _marked(self, "__guards__"):
+            host.commands.guard(method, applies)
+
+    def start_receiving(self) -> None:
+        """Start to call the methods that are marked with `later`. Call it once."""
+        for received, method in _marked(self, "__receives__"):
+            if received.later:
+                self._receive(received, method)
+
+    def _receive(self, received: _Received, method: Callable[..., None]) -> None:
+        commits = self.host.commits
+        if received.channel:
+            commits.on_channel(self.name, method, received.channel)
+        elif received.types:
+            commits.on(self.name, method, *received.types)
+        else:
+            commits.on_batch(self.name, method)
 
     @classmethod
     def register(cls) -> None:

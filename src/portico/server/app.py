@@ -12,7 +12,6 @@ from portico.features.automations.automations import Automations
 from portico.features.jobs import Jobs
 from portico.features.pairing.pairing import Pairing
 from portico.features.people.view import View
-from portico.features.search.search import Search
 from portico.features.secrets.feature import HostSecrets
 from portico.kernel.host import Host
 from portico.server.compose import Provided
@@ -41,8 +40,6 @@ class App(Struct, eq=False):
     """Requests a graceful stop of the process; returns immediately."""
     test: bool = False
     """`--test`: shorter countdowns and the test-only routes."""
-    search: Search | None = None
-    """The search index; None: a search reads the log."""
     api_level: str = "latest"
     """`--api-level`, for the Portal door."""
     test_folder: Path = Path("test")

@@ -9,6 +9,7 @@ import msgspec
 
 from portico.features import builtin  # noqa: F401  # registers the commands of features
 from portico.features.approvals.policy import ApprovalRules
+from portico.features.board.board import Board
 from portico.features.budgets.budgets import Budgets
 from portico.features.changes.component import FolderChanges
 from portico.features.chats.component import Chats
@@ -27,9 +28,11 @@ from portico.features.readiness.feature import Readiness
 from portico.features.registry import installed_features as installed_features
 from portico.features.sandboxes.feature import Sandboxes
 from portico.features.sandboxes.record import NetworkRecord
+from portico.features.search.search import Search
 from portico.features.secrets.feature import HostSecrets
 from portico.features.terminals.terminals import Terminals
 from portico.features.transcripts.component import Transcripts
+from portico.features.usage.usage_index import UsageIndex
 from portico.kernel.agent import Agent
 from portico.kernel.clock import Clock
 from portico.kernel.component import Component
@@ -52,6 +55,7 @@ ROOMS: tuple[type[Feature], ...] = (
     FoldersFeature,
     ClientServers,
     Transcripts,
+    UsageIndex,
     Budgets,
     Quotas,
     Retention,
@@ -61,6 +65,8 @@ ROOMS: tuple[type[Feature], ...] = (
     Sandboxes,
     PeopleFeature,
     Projects,
+    Board,
+    Search,
     HostSecrets,
     WorkflowDrafts,
 )

@@ -35,7 +35,6 @@ from portico.features.pairing.pairing import Pairing, PhoneAddress
 from portico.features.people.identity import Tokens
 from portico.features.people.token_audit import TokenAudit
 from portico.features.projects.projects import Projects
-from portico.features.search.search import Search
 from portico.features.secrets.feature import HostSecrets
 from portico.kernel.component import Component
 from portico.kernel.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
@@ -157,8 +156,6 @@ class Server:
         self.host.members.labels = settings.cluster.labels
         stack.push_async_callback(self.host.members.close_link)  # closed after the doors: they still forward commands
         stack.push_async_callback(self.host.close)
-        self.search = Search(self.host, self.home.search_path)
-        stack.push_async_callback(self.search.close)
         await seed(self.host, str(self._workspaces()[0]))
         self.jobs = await self._open_jobs(entry_source(options))
         stack.push_async_callback(self.jobs.close)
@@ -183,7 +180,7 @@ class Server:
             self.gate.catch_up, self.gate.share = self.host.members.hear, self._shared
             self.host.members.answering(partial(answer_inside, self.gate))  # type: ignore[attr-defined]
         level, folder = options.api_level, options.test_folder
-        self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.search, level, folder)
+        self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, level, folder)
         self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
         self.app.secrets = self.secrets
         self.app.find_agents = self._find_agents

@@ -77,7 +77,7 @@ class SettingList(Struct):
 
 
 def table(app: App) -> Table:
-    book, read = UsageIndex.of(app.host), Routes(app)
+    book, read = app.features[UsageIndex], Routes(app)
     query: dict[str, str | Param] = {
         "by": f"added up by some of {', '.join(KEYS)}: `sums` instead of `rows`",
         "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),

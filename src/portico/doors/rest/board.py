@@ -67,7 +67,7 @@ class Coverage(Struct):
 
 def table(app: App) -> Table:
     host = app.host
-    board, answers, read = Board(host), Answers(host), Routes(app)
+    board, answers, read = app.features[Board], Answers(host), Routes(app)
 
     def page(asked: Request | WebSocket) -> BoardPage:
         view, days = app.view(asked), _days(asked)

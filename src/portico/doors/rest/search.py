@@ -30,7 +30,7 @@ class Suggestions(Struct):
 
 
 def table(app: App) -> Table:
-    searching, read = app.search or Search(app.host), Routes(app)
+    searching, read = app.features[Search], Routes(app)
     words = Param("what was said, in any case", Annotated[str, Meta(min_length=2, max_length=LONGEST)], required=True)
     query: dict[str, str | Param] = {"q": words, "limit": numbered("how many; 50", 1, 1000)}
     one = "/v1/sessions/{id}"

@@ -112,8 +112,15 @@ class Automations(Feature):
 
     async def recover(self) -> None:
         await self.store.open()
-        self.host.commits.on_channel(self.name, self.store.follow, "automation")
-        self.host.commits.on_channel(self.name, self.store.follow_run, "run")
+        self.start_receiving()
+
+    @receive(channel="automation", later=True)
+    def _automation_changed(self, record: Record) -> None:
+        self.store.follow(record)
+
+    @receive(channel="run", later=True)
+    def _run_changed(self, record: Record) -> None:
+        self.store.follow_run(record)
 
     async def on_serving(self) -> None:
         await self.poll()

@@ -14,6 +14,8 @@ from msgspec import Struct
 from portico import limits
 from portico.features.board.activity import NO_ANSWER_YET, Waiting, activity, queued, waiting_of
 from portico.features.people.view import View
+from portico.kernel.events import Record
+from portico.kernel.feature import Feature, receive, receive_summaries
 from portico.kernel.host import Host
 from portico.kernel.state import Approval, CallPart, QuestionPart, Summary
 from portico.workspace.git import in_work_tree
@@ -100,8 +102,11 @@ def _is_called(summary: Summary, words: Sequence[str]) -> bool:
     return all(word in name for word in words)
 
 
-class Board:
+class Board(Feature):
+    name = "board"
+
     def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self._host = host
         self.version = 0
         self._moved: dict[str, int] = {}
@@ -113,11 +118,14 @@ class Board:
         self._queue: dict[str, None] = {}
         """Sessions whose turn waits for a place, the first come first."""
         self._bell = asyncio.Event()
-        host.watch(self._changed)
-        host.commits.on_channel("board", lambda record: self._touch(record.channel), "job")
 
     # -- following ---------------------------------------------------------------------------------------------
 
+    @receive(channel="job")
+    def _job_changed(self, record: Record) -> None:
+        self._touch(record.channel)
+
+    @receive_summaries
     def _changed(self, ident: str, summary: Summary | None) -> None:
         session = self._host.catalogue.in_use(ident)
         state = session.state if session is not None and session.loaded else None

@@ -20,13 +20,14 @@ from portico.features.budgets.question import FINISH, RAISE, STOP, AskedBudget, 
 from portico.features.budgets.question import is_budget_question as is_budget_question
 from portico.features.budgets.questions import BudgetQuestions
 from portico.features.usage.lineage import ORIGINS
+from portico.features.usage.usage_index import UsageIndex
 from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel.autonomy import BUDGET
 from portico.kernel.component import Spending
 from portico.kernel.errors import BadRequest, BudgetSpent
 from portico.kernel.events import HOST, Budget, Record
-from portico.kernel.feature import Feature, handle, receive
+from portico.kernel.feature import Feature, guard, handle, receive
 from portico.kernel.host import Host
 from portico.kernel.question import Answer
 from portico.kernel.session import Session
@@ -63,12 +64,13 @@ class HeldTurn(Struct, frozen=True):
 class Budgets(Feature, Spending):
     name = "budgets"
     commands = (AnswerBudget,)
+    needs = (UsageIndex,)
     settings = BudgetSettings
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, usage: UsageIndex) -> None:
         super().__init__(host)
         self._rules: dict[str, Budget] = {}
-        self._ledger = Ledger(host)
+        self._ledger = Ledger(host, usage)
         self._evaluating = asyncio.Lock()
         """Turns that are about to start are counted one after another."""
         self._questions = BudgetQuestions(host)
@@ -88,7 +90,6 @@ class Budgets(Feature, Spending):
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
         host.spending = self
-        host.commands.guard(self._guard, _GUARDED.__contains__)
 
     @property
     def rules(self) -> dict[str, Budget]:
@@ -415,6 +416,7 @@ class Budgets(Feature, Spending):
         await self.host.log.flush()
         return c.Done()
 
+    @guard(_GUARDED.__contains__)
     def _guard(self, command: c.Command, caller: c.Caller) -> None:
         match command:
             case c.StartSession(config=values) | c.ChangeSession(config=values) | c.ConfigureSession(values=values):

@@ -45,9 +45,9 @@ class AppliedBudget(NamedTuple):
 
 
 class Ledger:
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, usage: UsageIndex) -> None:
         self._host = host
-        self._book = UsageIndex.of(host)
+        self._book = usage
         self.lineages = Lineages(host)
         self.unstarted: set[tuple[str, str]] = set()
         """Turns that wait to start, by session and turn. They have spent nothing."""

@@ -10,12 +10,17 @@ from portico.features.files.commands import CopyFile, DeleteFile, MakeFolder, Mo
 from portico.features.files.jail import jail_of
 from portico.kernel import commands as c
 from portico.kernel.errors import BadRequest, Forbidden
-from portico.kernel.feature import Feature, handle
+from portico.kernel.feature import Feature, guard, handle
 from portico.workspace.files import Files
 from portico.workspace.jail import is_closed
 
 if TYPE_CHECKING:
     from portico.kernel.host import Host
+
+
+def _names_a_folder(kind: type[c.Command]) -> bool:
+    named = {"cwd", "folder", "replacement", "folders"}
+    return kind.scope != "terminal" and not named.isdisjoint(kind.__struct_fields__)
 
 
 class WorkspaceFiles(Feature):
@@ -25,7 +30,18 @@ class WorkspaceFiles(Feature):
     def __init__(self, host: "Host") -> None:
         super().__init__(host)
         self._host = host
-        host.commands.guard(_refuse_home, _names_a_folder)
+
+    @guard(_names_a_folder)
+    def _refuse_home(self, command: c.Command, caller: c.Caller) -> None:
+        """No session and no job works in the host's own folder: its agent would read tokens and write the log. A
+        terminal is a shell and can go anywhere."""
+        named = [getattr(command, field, None) for field in ("cwd", "folder", "replacement")]
+        for folder in [*named, *getattr(command, "folders", ())]:
+            if isinstance(folder, str) and "\0" not in folder:
+                real = Path(os.path.realpath(folder))
+                if is_closed(real, real):
+                    words = f"{folder!r} is the host's own folder, with its tokens and its log. Choose a project."
+                    raise BadRequest(words, field="cwd")
 
     def files(self, caller: c.Caller) -> Files:
         """Those of the workspaces and of the folders of sessions that the caller may drive, as they are now."""
@@ -89,20 +105,3 @@ def _bytes(command: WriteFile) -> bytes:
         return base64.b64decode(command.data, validate=True)
     except ValueError as error:  # also for what is not ASCII
         raise BadRequest("'data' is not base64.", field="data") from error
-
-
-def _names_a_folder(kind: type[c.Command]) -> bool:
-    named = {"cwd", "folder", "replacement", "folders"}
-    return kind.scope != "terminal" and not named.isdisjoint(kind.__struct_fields__)
-
-
-def _refuse_home(command: c.Command, caller: c.Caller) -> None:
-    """No session and no job works in the host's own folder: its agent would read tokens and write the log. A terminal
-    is a shell and can go anywhere."""
-    named = [getattr(command, field, None) for field in ("cwd", "folder", "replacement")]
-    for folder in [*named, *getattr(command, "folders", ())]:
-        if isinstance(folder, str) and "\0" not in folder:
-            real = Path(os.path.realpath(folder))
-            if is_closed(real, real):
-                words = f"{folder!r} is the host's own folder, with its tokens and its log. Choose a project."
-                raise BadRequest(words, field="cwd")

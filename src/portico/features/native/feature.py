@@ -26,7 +26,7 @@ from portico.kernel import events as e
 from portico.kernel.context import to_agent
 from portico.kernel.errors import Conflict, Forbidden, NotFound, PorticoError
 from portico.kernel.events import Record
-from portico.kernel.feature import Feature, handle
+from portico.kernel.feature import Feature, handle, receive
 from portico.kernel.folder_access import check_reach
 from portico.kernel.lifecycle import copied
 from portico.kernel.state import Summary, TurnState
@@ -83,8 +83,7 @@ class NativeSessions(Feature):
         """The first linked session registers the callbacks: without one, they cost no message anything."""
         if c.SendMessage not in self.host.commands.before:
             self.host.commands.before[c.SendMessage] = self.import_new
-            self.host.commits.on(self.name, self._started, e.TurnStarted)
-            self.host.commits.on(self.name, self._ended, e.TurnEnded)
+            self.start_receiving()
         self._links[session] = link
 
     def lock_of(self, command: AdoptSession) -> asyncio.Lock:
@@ -218,12 +217,14 @@ class NativeSessions(Feature):
             await session.append(*copied([_renumbered(session, turn) for turn in new]))
         return new is not None
 
+    @receive(e.TurnStarted, later=True)
     def _started(self, record: Record) -> None:
         """Show in the turn why earlier messages are missing."""
         ident = record.channel.removeprefix("session/")
         if (note := self._notes.pop(ident, "")) and (turn := self.host.turns.get(ident)) is not None:
             turn.notice(note)
 
+    @receive(e.TurnEnded, later=True)
     def _ended(self, record: Record) -> None:
         """After a turn of ours the program has a newer state that is not news."""
         ident = record.channel.removeprefix("session/")

@@ -30,7 +30,7 @@ from portico.features.notices.targets import targets_of
 from portico.kernel import commands as c
 from portico.kernel.errors import Conflict, LogUnavailable, NotFound
 from portico.kernel.events import Record
-from portico.kernel.feature import Feature, handle
+from portico.kernel.feature import Feature, handle, receive
 from portico.kernel.host import Host
 from portico.kernel.ownership import Access
 from portico.kernel.people import HOST_OWNER
@@ -121,7 +121,7 @@ class Notices(Feature):
         self._targets = {**self._named, **self.subscriptions.targets}
         if self._targets and not self._follows:
             self._follows = True
-            self.host.commits.on_batch(self.name, self._committed)
+            self.start_receiving()
         if self._started and self._targets and began:
             self._move(self.host.log.seq)  # no target existed before: skip earlier events
         elif self._started and not self._targets:
@@ -228,6 +228,7 @@ class Notices(Feature):
 
     # -- from events -------------------------------------------------------------------------------------------
 
+    @receive(later=True)
     def _committed(self, records: Sequence[Record]) -> None:
         if not (self._started and self._targets and self.host.members.held()):
             return

@@ -22,7 +22,7 @@ from portico.kernel import commands as c
 from portico.kernel.cache import Cache
 from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
 from portico.kernel.events import HOST, Audited, Channel, Record, SessionRemoved, SessionStarted, number_of
-from portico.kernel.feature import Feature, handle, receive
+from portico.kernel.feature import Feature, guard, handle, receive
 from portico.kernel.folders import check_folder
 from portico.kernel.host import Host
 from portico.kernel.log.feed import Follower
@@ -95,9 +95,11 @@ class Projects(Feature):
         self._folders: list[tuple[str, str]] = []
         self._folders_of: object = None
         self._since = host.now()
-        host.commits.on(self.name, self._removed, SessionRemoved)
-        host.commits.on(self.name, self._started, SessionStarted)
-        host.commands.guard(_check_admin, (AddProject, ForgetProject).__contains__)
+
+    @guard((AddProject, ForgetProject).__contains__)
+    def _check_admin(self, command: c.Command, caller: c.Caller) -> None:
+        """All people share the list: a folder that one adds or removes is where another one's next message starts."""
+        caller.require_all("All people share the projects")
 
     async def ready(self) -> "Projects":
         """Read what is stored, for callers that hold no lock."""
@@ -165,6 +167,7 @@ class Projects(Feature):
             ):
                 await session.queue.release(by="host")
 
+    @receive(SessionRemoved)
     def _removed(self, record: Record) -> None:
         assert isinstance(record.event, SessionRemoved)
         deleted = self._conversations.pop(record.event.session, None)
@@ -172,6 +175,7 @@ class Projects(Feature):
             self._deleted[record.event.session] = deleted.project
         self._chats.pop(record.event.session, None)
 
+    @receive(SessionStarted)
     def _started(self, record: Record) -> None:
         session, event = record.channel.removeprefix("session/"), record.event
         assert isinstance(event, SessionStarted)
@@ -391,11 +395,6 @@ class Projects(Feature):
         if self._host.members.several:
             await self._host.audit(_HEARD, "host", session=session, conversation=msgspec.to_builtins(conversation))
         await self._host.log.flush()
-
-
-def _check_admin(command: c.Command, caller: c.Caller) -> None:
-    """All people share the list: a folder that one adds or removes is where another one's next message starts."""
-    caller.require_all("All people share the projects")
 
 
 def _project(path: str, added: int, worktree: bool = False) -> Project:

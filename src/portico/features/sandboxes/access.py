@@ -90,7 +90,6 @@ class AccessRequests:
         self._paths: dict[str, SandboxGrants] = {}
         """The paths that the agent's process of a session has."""
         host.tools[REQUEST_ACCESS] = Tool(_SPEC, self._request, self._offered)
-        host.commits.on("access", self._grants_changed, e.GrantAdded, e.GrantRevoked)
 
     def granted(self, session: Session) -> SandboxGrants:
         """Return what the session may use beyond its policy: its grants, and what is allowed in its running turn."""
@@ -100,7 +99,7 @@ class AccessRequests:
         once = [each for each in answers.allowed if not each.startswith(HOST)] if answers is not None else []
         return grants_of([*covers_of(session), *once])
 
-    def _grants_changed(self, record: Record) -> None:
+    def grants_changed(self, record: Record) -> None:
         """Update the sandboxes of the sessions that a grant is for; when one is revoked, of all."""
         grant = record.event.grant if isinstance(record.event, e.GrantAdded) else None
         if grant is not None and not any(each.startswith((HOST, READ, WRITE)) for each in grant.covers):

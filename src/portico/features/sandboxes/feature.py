@@ -29,8 +29,16 @@ from portico.features.sandboxes.shapes import SandboxChoice
 from portico.kernel import commands as c
 from portico.kernel.approval import Request, Ruling
 from portico.kernel.errors import Forbidden, SandboxUnavailable
-from portico.kernel.events import Json, Record, SessionClosed, SessionConfigured, SessionStarted
-from portico.kernel.feature import Feature, Routing, handle, receive
+from portico.kernel.events import (
+    GrantAdded,
+    GrantRevoked,
+    Json,
+    Record,
+    SessionClosed,
+    SessionConfigured,
+    SessionStarted,
+)
+from portico.kernel.feature import Feature, Routing, guard, handle, receive
 from portico.kernel.folders import check_folder
 from portico.kernel.host import Host
 from portico.kernel.services import HostServices
@@ -50,6 +58,11 @@ from portico.server.settings import SandboxSettings
 VENDOR_AGENTS = frozenset(f"acp:{name}" for name in VENDORS)
 INSIDE = frozenset({"read", "write", "shell"})
 """Kinds of actions that happen inside. Tools of clients, of MCP servers over HTTP and of the host run elsewhere."""
+
+
+def _is_guarded(kind: type[c.Command]) -> bool:
+    chooses = kind in (c.StartSession, c.ChangeSession, c.ConfigureSession) or "plan" in kind.__struct_fields__
+    return chooses or kind.scope == "terminal"
 
 
 class Sandboxes(Feature):
@@ -74,7 +87,6 @@ class Sandboxes(Feature):
             if isinstance(agent, ConfinableAgent):
                 agent.confine_with(self.confine_agent)
         self.access = AccessRequests(host, self.mode, self.changed)
-        host.commands.guard(self._guard, _is_guarded)
         host.policies.append(self._rule)
 
     def configure(self, settings: SandboxSettings) -> None:
@@ -225,6 +237,11 @@ class Sandboxes(Feature):
             why = f"The agent {ident!r} cannot be confined: it starts its processes itself."
             raise SandboxUnavailable(f"{why} {instead}, or sandbox = 'off'.")
 
+    @receive(GrantAdded, GrantRevoked)
+    def _grants_changed(self, record: Record) -> None:
+        self.access.grants_changed(record)
+
+    @guard(_is_guarded)
     def _guard(self, command: c.Command, caller: c.Caller) -> None:
         """Refuse a value that is no sandbox, a sandbox that does not work, and a change that needs another scope: a
         sandbox lets calls pass without approval, and without one a process can do more."""
@@ -361,11 +378,6 @@ async def confine_required(host: Host, cwd: str) -> Confinement | None:
     """Return how to start a command that belongs to no session; None: this host does not require a sandbox."""
     feature = _feature(host)
     return await feature.confine_folder(cwd) if feature is not None and feature.requires else None
-
-
-def _is_guarded(kind: type[c.Command]) -> bool:
-    chooses = kind in (c.StartSession, c.ChangeSession, c.ConfigureSession) or "plan" in kind.__struct_fields__
-    return chooses or kind.scope == "terminal"
 
 
 async def confine(session: Session) -> Confinement:

@@ -13,7 +13,6 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from msgspec import Struct
@@ -22,8 +21,10 @@ from portico.features.search.index import Index, IndexedText, IndexHit, passing,
 from portico.kernel import events as e
 from portico.kernel.errors import LogUnavailable
 from portico.kernel.events import Event, Record, SessionRemoved
+from portico.kernel.feature import Feature, receive
 from portico.kernel.host import Host
 from portico.kernel.state import Summary
+from portico.server.home import Home
 
 logger = logging.getLogger("portico.search")
 T = TypeVar("T")
@@ -50,19 +51,22 @@ class Hit(Struct, omit_defaults=True):
     turn: str | None = None
 
 
-class Search:
-    """`path` is the index's file; None: there is none, and the log is read."""
+class Search(Feature):
+    """The index is in the home folder. Without one the log is read."""
 
-    def __init__(self, host: Host, path: Path | None = None) -> None:
+    name = "search"
+    needs = (Home,)
+
+    def __init__(self, host: Host, home: Home | None = None) -> None:
+        super().__init__(host)
         self._host = host
-        self._path = path
+        self._path = home.search_path if home is not None else None
         self._index: Index | None = None
         self._renewed = False
         self._gone: set[str] = set()
         self._thread = ThreadPoolExecutor(1, "portico-search")
         self._lock = asyncio.Lock()
-        if path is not None:
-            host.commits.on("search", self._removed, SessionRemoved)
+        if home is not None:
             host.own(self._keep_up(), "search index")
 
     @property
@@ -140,6 +144,7 @@ class Search:
 
     # -- keeping it up -----------------------------------------------------------------------------------------
 
+    @receive(SessionRemoved)
     def _removed(self, record: Record) -> None:
         assert isinstance(record.event, SessionRemoved)
         self._gone.add(record.event.session)

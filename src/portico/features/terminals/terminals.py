@@ -25,7 +25,7 @@ from portico.kernel import limits as kernel_limits
 from portico.kernel.component import HostTerminals
 from portico.kernel.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.kernel.events import HOST, Channel, Json, Record, number_of
-from portico.kernel.feature import Feature
+from portico.kernel.feature import Feature, receive
 from portico.kernel.log.listeners import Listeners
 from portico.kernel.log.log import NotOwner
 from portico.kernel.ownership import Access
@@ -216,7 +216,6 @@ class Terminals(Feature, HostTerminals):
         """A program that prints faster than any of its watchers reads is paused, as by a real terminal."""
         self._next = 1
         host.commands.subject("terminal", self.get)
-        host.commits.on_channel("terminals", self.apply, "terminal")
 
     def lock_of(self, command: AboutTerminal) -> asyncio.Lock:
         """Return the lock of one terminal."""
@@ -390,6 +389,7 @@ class Terminals(Feature, HostTerminals):
         found = self._open.get(ident) or self._elsewhere.get(ident)
         return found or next((each for each in self.list() if each.uri == ident), None)
 
+    @receive(channel="terminal")
     def apply(self, record: Record) -> None:
         ident = record.channel.removeprefix("terminal/")
         if isinstance(record.event, te.TerminalStarted) and ident not in self._open:

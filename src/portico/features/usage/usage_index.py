@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +16,7 @@ from portico.features.usage.lineage import Lineages
 from portico.features.usage.prices import TokenUse, dollars, source
 from portico.features.usage.shapes import UsageCounts, UsageRow
 from portico.kernel.events import Channel
+from portico.kernel.feature import Feature
 from portico.kernel.host import Host
 from portico.kernel.session import Session
 from portico.kernel.state import SessionState, Summary, TurnState
@@ -47,12 +47,13 @@ class SessionUsage(Struct, omit_defaults=True):
     person: str = ""
 
 
-class UsageIndex:
-    """The usage of all sessions. `of(host)` returns the instance that all parts of a host share."""
+class UsageIndex(Feature):
+    """The usage of all sessions."""
 
-    _shared: "WeakKeyDictionary[Host, UsageIndex]" = WeakKeyDictionary()
+    name = "usage"
 
     def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self._host = host
         self._lineages = Lineages(host)
         self._known: dict[str, SessionUsage] = {}
@@ -61,13 +62,6 @@ class UsageIndex:
         self._offset = 0
         self._days: dict[tuple[str, str], UsageCounts] = {}
         """Sums by day and person, for one time zone."""
-
-    @classmethod
-    def of(cls, host: Host) -> "UsageIndex":
-        found = cls._shared.get(host)
-        if found is None:
-            found = cls._shared[host] = cls(host)
-        return found
 
     async def rows(
         self, days: int, offset_minutes: int = 0, sees: Callable[[Channel], bool] | None = None
