@@ -33,7 +33,6 @@ from portico.doors.ahp import AhpDoor
 from portico.doors.ahp.connection.replay_buffer import ReplayBuffer
 from portico.doors.ahp.wire.uri import ROOT, default_chat
 from portico.doors.ops import resident
-from portico.features.people.identity import Tokens
 from portico.kernel.events import Message
 from portico.kernel.host import Host
 from portico.kernel.runner import Wanted
@@ -41,6 +40,7 @@ from portico.kernel.turn import Turn
 from portico.server.app import App
 from portico.server.gate import Gate
 from portico.server.home import Home
+from portico.server.identity import Tokens
 from portico.server.route import Socket
 from portico.server.server import allow_files
 from portico.server.settings_load import load

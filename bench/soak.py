@@ -26,9 +26,9 @@ import httpx
 from tests.crash.outside_people import BUDGET, WORKFLOW, browser
 
 from portico.client import Client
-from portico.features.people.identity import new_token
 from portico.features.people.people import add_person
 from portico.server.home import Home
+from portico.server.identity import new_token
 
 TALKERS, READERS, POLLERS = 4, 6, 2
 PROMPTS = (

@@ -138,7 +138,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "features.pairing": {
         "features.pairing",
-        "features.people.identity",
+        "server.identity",
         "features.people.people",
         "kernel",
         "server.home",
@@ -156,6 +156,7 @@ ROOMS: dict[str, set[str]] = {
         "server.home",
         "server.settings",
         "workspace",
+        "server.identity",
     },
     "features.projects": {"features.people.view", "features.projects", "kernel", "server.home", "workspace"},
     "features.readiness": {"features.readiness", "kernel"},

@@ -45,7 +45,6 @@ from portico.features.people.commands import (
     RevokeToken,
 )
 from portico.features.people.feature import PeopleFeature
-from portico.features.people.identity import new_token
 from portico.features.people.people import add_person as add_to_file
 from portico.features.people.quotas import Quotas
 from portico.features.people.retention import Retention, RetentionBounds
@@ -73,6 +72,7 @@ from portico.kernel.events import ToolSpec
 from portico.kernel.host import Host
 from portico.kernel.state import TurnState
 from portico.server.home import Home
+from portico.server.identity import new_token
 from portico.server.settings import NoticeCommand, NoticeSettings
 from portico.server.settings_load import Loaded, load
 from portico.testing.clock import FakeClock

@@ -29,6 +29,7 @@ MOVED = {
     "host.readiness": "features.readiness.checks",
     "automation": "features.automations",
     "log.postgres": "cluster.postgres",
+    "people.identity": "server.identity",
     "queries": "features.board",
     "queries.index": "features.search.index",
     "queries.search": "features.search.search",

@@ -14,9 +14,9 @@ import pytest
 
 from portico.agents.acp.agent import AcpAgent
 from portico.agents.acp.asking import asks
-from portico.features.people.identity import new_token
 from portico.kernel.autonomy import Autonomy
 from portico.kernel.commands import SCOPES
+from portico.server.identity import new_token
 from tests.agents.acp_agent import FAKE, fake_agent, said
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, problem, standing

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from portico.features.people.identity import new_token
 from portico.kernel.autonomy import Autonomy
+from portico.server.identity import new_token
 from tests.doors.standing import Standing, problem, standing
 
 SCRIPT = """

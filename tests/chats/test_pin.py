@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from portico.features.chats.commands import SessionPinned
-from portico.features.people.identity import new_token
 from portico.server.home import Home
+from portico.server.identity import new_token
 from tests.doors.standing import Standing, standing
 
 

@@ -14,10 +14,10 @@ import pytest
 from portico.agents.agent import AgentInfo, Model, Resource
 from portico.cli.doctor import agent_finding, settings_finding
 from portico.cli.finding import Finding
-from portico.features.people.identity import effective_tokens
 from portico.features.readiness.checks import described
 from portico.kernel.log.sqlite.database import Batch, Database
 from portico.server.home import Home
+from portico.server.identity import effective_tokens
 from tests.agents.acp_agent import FAKE
 from tests.cli.terminal import TerminalCommand
 from tests.process import inside, portico

@@ -12,8 +12,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from portico.features.people.identity import new_token
 from portico.mcp import CAPABILITIES_KEY, STATELESS, VERSION_KEY, VERSIONS
+from portico.server.identity import new_token
 from tests.doors.mcp.test_mcp import RULES, use
 from tests.doors.mcp.test_versions import META, request
 from tests.doors.standing import Standing, standing

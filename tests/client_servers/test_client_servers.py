@@ -12,9 +12,9 @@ from portico.agents.loop import LoopAgent
 from portico.client.acp.servers import EditorServer, client_servers
 from portico.features.client_servers.commands import ClientServer, SetServers
 from portico.features.client_servers.feature import SERVERS, ClientServers, named
-from portico.features.people.identity import new_token
 from portico.kernel import commands as c
 from portico.kernel.errors import BadRequest
+from portico.server.identity import new_token
 from portico.testing.model import ScriptedCall, Step
 from tests.agents.loop.conftest import Desk, calls
 from tests.agents.loop.conftest import desk as desk

@@ -16,9 +16,9 @@ from portico.doors.ahp.wire import uri
 from portico.doors.portal.callbacks import coalesce
 from portico.doors.portal.live import Live
 from portico.features.board.activity import waiting_of
-from portico.features.people.identity import new_token, revoke_token
 from portico.features.people.people import add_person
 from portico.kernel.commands import SCOPES
+from portico.server.identity import new_token, revoke_token
 from tests.doors.ahp.wire_client import WireClient
 from tests.doors.rest.test_terminals import viewing
 from tests.doors.standing import Standing, problem, read_events, standing

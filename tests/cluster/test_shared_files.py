@@ -14,11 +14,11 @@ import pytest
 from portico.cluster.shared_files import SharedFiles, merged
 from portico.features.automations.events import AutomationPlan
 from portico.features.automations.state import AutomationState
-from portico.features.people.identity import new_token, revoke_token
 from portico.features.people.people import add_person
 from portico.kernel.errors import BadRequest
 from portico.kernel.events import HOST, Audited, Event
 from portico.server.home import Home
+from portico.server.identity import new_token, revoke_token
 from portico.server.settings import SHARED
 from portico.server.settings_load import load
 from tests.cluster.conftest import Node, Nodes

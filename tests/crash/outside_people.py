@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 
-from portico.features.people.identity import new_token
 from portico.features.people.people import add_person
 from portico.server.home import Home
+from portico.server.identity import new_token
 from tests.crash.outside import GUARD, Outside, Service
 from tests.doors.ahp.wire_client import Json
 

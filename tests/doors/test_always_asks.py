@@ -12,11 +12,11 @@ import pytest
 
 from portico.command_shapes import method_name
 from portico.doors.mcp.tools import WITHOUT
-from portico.features.people.identity import new_token
 from portico.kernel.commands import COMMANDS, SCOPES
 from portico.kernel.events import Message
 from portico.kernel.session import Session
 from portico.kernel.state import CallPart
+from portico.server.identity import new_token
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import TOOLS, Standing, standing
 

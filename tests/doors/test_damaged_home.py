@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from portico.features.people.identity import new_token, revoke_token
 from portico.features.people.people import add_person
 from portico.kernel.errors import PorticoError
 from portico.kernel.events import HOST, LogLost
+from portico.server.identity import new_token, revoke_token
 from tests.doors.standing import Standing, standing
 from tests.log.test_damage import blank, cut, flip
 

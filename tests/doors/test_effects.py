@@ -13,11 +13,11 @@ import msgspec
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from portico.features.people.identity import new_token
 from portico.kernel import commands as c
 from portico.kernel.errors import Forbidden
 from portico.kernel.events import Message
 from portico.kernel.state import CallPart, SessionState
+from portico.server.identity import new_token
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import Standing, standing
 from tests.jobs.playing import make, task, until_ended

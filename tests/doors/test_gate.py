@@ -10,11 +10,11 @@ import httpx
 import pytest
 import websockets
 
-from portico.features.people import identity
-from portico.features.people.identity import Tokens, new_login, new_token, remove_person, revoke_token
 from portico.features.people.people import add_person, drop_person
+from portico.server import identity
 from portico.server.gate import Gate
 from portico.server.home import Home
+from portico.server.identity import Tokens, new_login, new_token, remove_person, revoke_token
 from portico.server.route import SCOPES, Route, Socket
 from tests.doors import gate_standing
 from tests.doors.gate_standing import connect, length

@@ -9,9 +9,9 @@ import pytest
 import websockets
 
 from portico import limits
-from portico.features.people.identity import new_token
 from portico.kernel import limits as kernel_limits
 from portico.kernel.rate import Bucket
+from portico.server.identity import new_token
 from portico.server.rate import WrongTokens
 from tests.doors import gate_standing
 from tests.doors.gate_standing import connect

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portico.features.people import identity
-from portico.features.people.identity import Tokens, new_token, read_tokens, revoke_token
 from portico.kernel.errors import AlreadyExists, BadRequest, NotFound
+from portico.server import identity
 from portico.server.home import Home
+from portico.server.identity import Tokens, new_token, read_tokens, revoke_token
 from portico.server.route import SCOPES
 from tests.doors import sharing
 from tests.doors.standing import Standing, problem

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.features.people.identity import new_token
+from portico.server.identity import new_token
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, problem, standing
 

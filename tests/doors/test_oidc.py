@@ -17,10 +17,10 @@ from starlette.responses import JSONResponse, Response
 from portico.agents.certificates import certificates
 from portico.cli.doctor import _login
 from portico.cli.serve import say_hello
-from portico.features.people.identity import read_tokens
 from portico.features.people.people import add_person, read_people
 from portico.kernel.errors import BadRequest, Unreachable
 from portico.server.home import Home
+from portico.server.identity import read_tokens
 from portico.server.oidc import OidcProvider, check_address, check_claims
 from portico.server.settings import OidcSettings
 from portico.server.settings_edit import add_table

@@ -15,13 +15,13 @@ import pytest
 from websockets.asyncio.client import connect
 
 from portico import limits
-from portico.features.people.identity import new_token
 from portico.features.people.people import add_person
 from portico.features.projects.projects import ProjectConversation, Projects
 from portico.features.transcripts.archive import Archive, import_archive
 from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel.state import CallPart
+from portico.server.identity import new_token
 from portico.server.route import Route
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import TOOLS, Standing, standing

@@ -9,12 +9,12 @@ import httpx
 import msgspec
 import pytest
 
-from portico.features.people.identity import NamedToken, Tokens, new_login, new_token, read_tokens, remove_person
 from portico.features.people.people import Account, People, add_person, admit, read_people
 from portico.kernel.commands import SCOPES
 from portico.kernel.errors import AlreadyExists, BadRequest, Forbidden, NotFound
 from portico.server import server
 from portico.server.home import Home
+from portico.server.identity import NamedToken, Tokens, new_login, new_token, read_tokens, remove_person
 from portico.server.settings import Settings
 from tests.doors.standing import Standing, problem, standing
 

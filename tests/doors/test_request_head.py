@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from portico.features.people.identity import OWNER, Tokens, new_token, revoke_token
 from portico.features.people.people import add_person
 from portico.server.home import Home
+from portico.server.identity import OWNER, Tokens, new_token, revoke_token
 from portico.server.proxy import ROOT
 from portico.server.request_head import PAGE_KEY, RawHeaders, RequestHead, RequestHeads
 

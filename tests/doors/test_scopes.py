@@ -9,9 +9,9 @@ import pytest
 
 from portico.command_shapes import method_name
 from portico.doors.mcp.tools import WITHOUT
-from portico.features.people.identity import new_token
 from portico.features.readiness.commands import SignIn
 from portico.kernel import commands as c
+from portico.server.identity import new_token
 from tests.doors.standing import Standing, standing
 from tests.host.test_do import sample
 

@@ -19,7 +19,6 @@ import pytest
 
 from portico.client import Client
 from portico.features.approvals.policy import ApprovalRules
-from portico.features.people.identity import new_token, revoke_token
 from portico.kernel.catalogue import Catalogue
 from portico.kernel.errors import BadRequest, HomeInUse, LogUnavailable
 from portico.kernel.events import HOST, Audited, Event, HostStopped, PartDelta, TurnEnded
@@ -29,6 +28,7 @@ from portico.kernel.log.sqlite import SqliteLog, error_text
 from portico.server import server as module
 from portico.server.gate import Gate
 from portico.server.home import Home, HostEndpoint
+from portico.server.identity import new_token, revoke_token
 from portico.server.server import Server
 from portico.server.sockets import listen
 from tests.doors import sharing

@@ -13,11 +13,11 @@ import pytest
 
 from portico.doors import web
 from portico.doors.web import Pages
-from portico.features.people import identity
-from portico.features.people.identity import Tokens, new_login, new_token, remove_person, revoke_token
 from portico.features.people.people import add_person
 from portico.kernel.errors import NotFound
+from portico.server import identity
 from portico.server.home import Home
+from portico.server.identity import Tokens, new_login, new_token, remove_person, revoke_token
 from tests.doors import sharing
 from tests.doors.standing import Standing, problem, standing
 

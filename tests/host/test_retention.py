@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from portico.features.people.identity import new_token, remove_person
 from portico.features.people.people import add_person
 from portico.features.people.retention import DAY_MS, Retention, RetentionBounds, plan
 from portico.kernel import commands as c
 from portico.kernel.state import Summary
+from portico.server.identity import new_token, remove_person
 from tests.doors.standing import standing
 
 NOW = 1_000 * DAY_MS

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from portico.features.people.identity import new_token
 from portico.features.people.people import add_person
 from portico.kernel.errors import BadRequest, HomeInUse
 from portico.kernel.events import Message, TurnEnded
 from portico.server.home import Home
+from portico.server.identity import new_token
 from portico.server.maintenance.backup import back_up, restore, verify
 from tests.doors.standing import standing
 from tests.process import inside

@@ -16,10 +16,10 @@ from portico.features.notices.commands import SubscribePush, UnsubscribePush
 from portico.features.notices.notices import Notices
 from portico.features.notices.push import PushTarget
 from portico.features.people.commands import ShareSession
-from portico.features.people.identity import new_login, new_token, remove_person, revoke_token
 from portico.features.people.people import add_person
 from portico.kernel import commands as c
 from portico.kernel.errors import BadRequest, Forbidden
+from portico.server.identity import new_login, new_token, remove_person, revoke_token
 from portico.server.settings import NoticeSettings
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener

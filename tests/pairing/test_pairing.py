@@ -14,11 +14,11 @@ import pytest
 
 from portico.features.pairing.commands import PairDevice
 from portico.features.pairing.pairing import Pairing, PhoneAddress, qr_rows
-from portico.features.people.identity import Tokens, read_tokens, revoke_token
 from portico.kernel.commands import Caller
 from portico.kernel.errors import BadRequest, Conflict, Forbidden, RateLimited
 from portico.kernel.host import Host
 from portico.server.home import Home
+from portico.server.identity import Tokens, read_tokens, revoke_token
 from portico.server.lan import LAN_AUTHORITY, certificate, private_address
 from portico.server.origin import origin_of
 from portico.server.phone_address import phone_address

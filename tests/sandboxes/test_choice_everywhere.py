@@ -11,11 +11,11 @@ import acp
 import pytest
 from acp import RequestError
 
-from portico.features.people.identity import new_token
 from portico.features.sandboxes.events import SandboxChosen
 from portico.features.sandboxes.feature import Sandboxes
 from portico.kernel.commands import SCOPES
 from portico.kernel.errors import PorticoError
+from portico.server.identity import new_token
 from tests.automation.playing import until_over
 from tests.client.test_acp import editing
 from tests.doors.ahp.wire_client import Refused, WireClient

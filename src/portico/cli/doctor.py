@@ -23,13 +23,13 @@ from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.cli.trial import probe_asking
 from portico.client import Client
 from portico.doors.web import NO_PAGES, pages_folder, pages_missing
-from portico.features.people.identity import read_tokens
 from portico.features.readiness.checks import check_agent
 from portico.kernel.errors import BadRequest, LogUnavailable, PorticoError
 from portico.sandbox import available, cgroup
 from portico.sandbox.seccomp import FILTER
 from portico.server.app import DoorInfo
 from portico.server.home import Home
+from portico.server.identity import read_tokens
 from portico.server.maintenance.examination import examine
 from portico.server.oidc import missing_package
 from portico.server.registry import load_doors

@@ -8,10 +8,10 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run, when
 from portico.cli.retention import ask, show
 from portico.client.client import segment
-from portico.features.people.identity import read_tokens, remove_person
 from portico.features.people.people import add_person, read_people
 from portico.kernel.errors import BadRequest
 from portico.server.home import Home
+from portico.server.identity import read_tokens, remove_person
 from portico.server.route import SCOPES
 from portico.server.settings_load import load
 

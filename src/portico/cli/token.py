@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, when
-from portico.features.people.identity import NamedToken, effective_tokens, new_token, read_uses, revoke_token
 from portico.server.home import Home
+from portico.server.identity import NamedToken, effective_tokens, new_token, read_uses, revoke_token
 from portico.server.route import SCOPES
 
 PersonOption = Annotated[str, typer.Option(help="Whose it is; without it the host's own, which sees everything.")]

@@ -18,7 +18,6 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico import limits
-from portico.features.people.identity import Tokens
 from portico.kernel import limits as kernel_limits
 from portico.kernel.correlation import NEW_IDS, REQUEST, request_id
 from portico.kernel.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated
@@ -26,6 +25,7 @@ from portico.kernel.rate import Bucket
 from portico.server.behind import BEHIND, certain
 from portico.server.body import error_response, too_large
 from portico.server.cors import answer_headers, is_preflight, preflight_headers
+from portico.server.identity import Tokens
 from portico.server.origin import check_host, check_origin, check_sent_by_us, is_editor_origin
 from portico.server.proxy import PROXY_LOGIN, SCHEME_KNOWN
 from portico.server.rate import WrongTokens

@@ -19,12 +19,12 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from portico.features.people.identity import by_proxy, new_login
 from portico.features.people.people import PROXY, Account, admit
 from portico.kernel.cache import Cache
 from portico.kernel.errors import BadRequest, NotFound, PorticoError, Unreachable
 from portico.server.app import App
 from portico.server.body import JsonResponse
+from portico.server.identity import by_proxy, new_login
 from portico.server.login_redirect import UNKEPT, landing, log_in, root
 from portico.server.oidc import Begun, OidcProvider, missing_package, new_secret
 from portico.server.route import Caller, Route, Table

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.features.people.identity import COOKIE_SECONDS
 from portico.server.gate import Gate
+from portico.server.identity import COOKIE_SECONDS
 from portico.server.proxy import ROOT
 from portico.server.route import Caller
 

@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 
 from starlette.types import Scope
 
-from portico.features.people.identity import Tokens
 from portico.kernel.cache import Cache
+from portico.server.identity import Tokens
 from portico.server.proxy import ROOT
 from portico.server.route import Caller
 

@@ -32,7 +32,6 @@ from portico.features.jobs import Jobs
 from portico.features.jobs.source import EntrySource
 from portico.features.notices.notices import Notices
 from portico.features.pairing.pairing import Pairing, PhoneAddress
-from portico.features.people.identity import Tokens
 from portico.features.people.token_audit import TokenAudit
 from portico.features.projects.projects import Projects
 from portico.features.secrets.feature import HostSecrets
@@ -46,6 +45,7 @@ from portico.server.app import App
 from portico.server.compose import Provided, build_host, configure, installed_features
 from portico.server.gate import Gate
 from portico.server.home import Home, HostEndpoint, stamp
+from portico.server.identity import Tokens
 from portico.server.notify import Notify
 from portico.server.origin import LOOPBACK_NAMES, is_loopback, origin_of
 from portico.server.phone_address import phone_address

@@ -17,12 +17,12 @@ from portico.agents import script as s
 from portico.agents.scripted import ScriptedAgent
 from portico.doors.ahp.connection.broker import Broker
 from portico.doors.ahp.door import build
-from portico.features.people.identity import Tokens
 from portico.kernel.log.sqlite import SqliteLog
 from portico.server.app import App
 from portico.server.compose import build_host
 from portico.server.gate import Gate
 from portico.server.home import Home
+from portico.server.identity import Tokens
 from portico.server.settings_load import load
 from portico.server.websocket import WsProtocol
 from tests.doors.ahp.wire_client import WireClient

@@ -5,9 +5,9 @@ import contextlib
 
 import pytest
 
-from portico.features.people.identity import new_token
 from portico.kernel.agent import AgentInfo
 from portico.kernel.errors import LogUnavailable
+from portico.server.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Refused, WireClient
 

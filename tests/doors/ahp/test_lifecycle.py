@@ -12,8 +12,8 @@ from portico.doors.ahp.act import changes
 from portico.doors.ahp.connection import lifecycle
 from portico.doors.ahp.wire import rpc, uri
 from portico.doors.ahp.wire.envelope import Outgoing
-from portico.features.people.identity import new_token
 from portico.kernel import limits as kernel_limits
+from portico.server.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, waiting_call, without_times
 from tests.doors.ahp.wire_client import Refused, WireClient, opened

@@ -7,9 +7,9 @@ import pytest
 from portico.doors.ahp.connection import commands as methods
 from portico.doors.ahp.wire import uri
 from portico.features.approvals.policy import ApprovalRules
-from portico.features.people.identity import new_token
 from portico.kernel.commands import READS
 from portico.kernel.errors import LogUnavailable
+from portico.server.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_changesets import git
 from tests.doors.ahp.wire_client import Refused, WireClient

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from portico.features.people.identity import new_token
+from portico.server.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import WireClient, opened
 

@@ -12,9 +12,9 @@ import pytest
 from portico.doors.ahp.connection.connection import Connection
 from portico.doors.ahp.view.names import file_uri
 from portico.doors.ahp.wire import uri
-from portico.features.people.identity import new_token
 from portico.features.terminals.terminals import Terminals
 from portico.kernel import limits
+from portico.server.identity import new_token
 from portico.server.route import SCOPES
 from portico.workspace.scrollback import SCROLLBACK_MAX
 from tests.doors.ahp.conftest import Connect, Served

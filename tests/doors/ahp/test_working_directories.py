@@ -7,8 +7,8 @@ import pytest
 
 from portico.doors.ahp.view.names import file_uri
 from portico.doors.ahp.wire import uri
-from portico.features.people.identity import new_token
 from portico.kernel import limits
+from portico.server.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient, opened
 

@@ -6,8 +6,8 @@ import pytest
 from mcp import MCPError
 
 from portico.features.jobs.recipes import recipes
-from portico.features.people.identity import new_token
 from portico.features.people.people import add_person
+from portico.server.identity import new_token
 from tests.doors.mcp.test_mcp import connected, driving, use
 from tests.doors.mcp.test_sets import git
 

@@ -10,9 +10,9 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from portico.features.people.identity import new_token
 from portico.kernel.commands import SCOPES
 from portico.kernel.state import QuestionPart
+from portico.server.identity import new_token
 from tests.doors.standing import Standing, standing
 from tests.jobs.playing import make, ok, until_ended
 

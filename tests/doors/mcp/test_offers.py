@@ -13,12 +13,12 @@ import pytest
 
 from portico.command_shapes import method_name
 from portico.doors.mcp.tools import WITHOUT, HostTools
-from portico.features.people.identity import Tokens, new_login, new_token
 from portico.features.people.people import add_person
 from portico.kernel.commands import COMMANDS, SCOPES, Caller
 from portico.kernel.errors import BadRequest
 from portico.kernel.state import CallPart
 from portico.server.home import Home
+from portico.server.identity import Tokens, new_login, new_token
 from tests.doors import sharing
 from tests.doors.standing import TOOLS, Standing, standing
 

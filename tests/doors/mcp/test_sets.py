@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator
 
 from portico.doors.mcp.sets import AGENTS, ASK, DESTRUCTIVE, REPEATABLE, WORK
 from portico.doors.mcp.tools import HostTools
-from portico.features.people.identity import Tokens, new_token
 from portico.kernel.commands import SCOPES, Caller
 from portico.mcp import ServedTool
+from portico.server.identity import Tokens, new_token
 from tests.doors import sharing
 from tests.doors.mcp.test_mcp import connected, driving, use
 from tests.doors.standing import TOOLS, Standing, standing

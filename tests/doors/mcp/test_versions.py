@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from portico.features.people.identity import new_token
 from portico.kernel.session import Session
 from portico.mcp import CAPABILITIES_KEY, STATELESS, SUPPORTED, VERSION_KEY, VERSIONS, as_header, header_value
+from portico.server.identity import new_token
 from tests.doors import sharing
 from tests.doors.mcp.test_mcp import connected, driving, use
 from tests.doors.standing import Standing

@@ -11,12 +11,12 @@ import pytest
 from portico.doors.jobs import JobsDoor
 from portico.doors.portal import PortalDoor
 from portico.features.jobs import Jobs
-from portico.features.people.identity import Tokens
 from portico.kernel.clock import Clock
 from portico.kernel.host import Host
 from portico.server.app import App
 from portico.server.gate import Gate
 from portico.server.home import Home
+from portico.server.identity import Tokens
 from portico.server.settings_load import load
 from portico.testing.fixtures import HostOpener
 

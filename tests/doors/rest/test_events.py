@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from portico import limits
-from portico.features.people.identity import new_token
 from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import LogUnavailable
 from portico.kernel.events import PartDelta
 from portico.kernel.log.sqlite import SqliteLog
+from portico.server.identity import new_token
 from tests.doors.standing import Standing, problem, read_events, standing
 
 SSE = {"Accept": "text/event-stream"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portico.client import Client
-from portico.features.people.identity import new_token
+from portico.server.identity import new_token
 from tests.doors.standing import Standing, problem
 
 

@@ -13,11 +13,11 @@ import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
 from portico.doors.rest import attachment
-from portico.features.people.identity import new_token
 from portico.features.terminals.commands import ClaimTerminal
 from portico.features.terminals.terminals import LiveTerminal, Terminals
 from portico.kernel import commands as c
 from portico.kernel import limits
+from portico.server.identity import new_token
 from portico.server.route import SCOPES
 from portico.workspace.terminal import SIDE_MAX
 from tests.doors.standing import Standing, problem, read_events, standing

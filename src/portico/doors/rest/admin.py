@@ -10,7 +10,6 @@ from starlette.requests import Request
 from portico import limits
 from portico.doors.rest.query import number, numbered
 from portico.features.configuration.editable import EDITABLE, Form, choices_of, form_of, needs_restart
-from portico.features.people.identity import NamedToken, read_tokens
 from portico.features.secrets.store import Secret
 from portico.features.usage.prices import price_list
 from portico.features.usage.rollup import read_keys, roll_up
@@ -18,6 +17,7 @@ from portico.features.usage.shapes import KEYS, UsageAnswer
 from portico.features.usage.usage_index import UsageIndex
 from portico.kernel.members import Member
 from portico.server.app import App
+from portico.server.identity import NamedToken, read_tokens
 from portico.server.route import Param, Table
 from portico.server.routes import Routes
 from portico.server.settings_load import describe, is_secret, keys, shown

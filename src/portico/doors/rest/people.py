@@ -5,11 +5,11 @@ from starlette.requests import Request
 
 from portico.features.people.commands import OwnToken, PersonShown
 from portico.features.people.feature import own_tokens
-from portico.features.people.identity import NamedToken
 from portico.features.people.people import read_people
 from portico.features.people.quotas import Quota, Quotas
 from portico.kernel.events import Grant
 from portico.server.app import App
+from portico.server.identity import NamedToken
 from portico.server.route import Table, caller
 from portico.server.routes import Routes
 

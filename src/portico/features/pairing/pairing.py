@@ -17,12 +17,12 @@ from msgspec import Struct
 
 from portico import limits
 from portico.features.pairing.commands import PairDevice, PairingCode
-from portico.features.people.identity import new_device
 from portico.features.people.people import check_scopes
 from portico.kernel.commands import SCOPES, Caller
 from portico.kernel.errors import BadRequest, Conflict, Forbidden, RateLimited
 from portico.kernel.host import Host
 from portico.server.home import Home
+from portico.server.identity import new_device
 
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """No vowels, so no words; and no letters that look like digits or like each other."""

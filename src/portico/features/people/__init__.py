@@ -1,5 +1,5 @@
-"""What one person sees of a host, how much they may have, and when it goes.
+"""What one person sees of a host, how much they may have, and when it is deleted; people and their rights.
 
-Also who they are: people and tokens, in two files of the home folder. May import the core, `home`, `settings` and
-`terminals`; who owns what is the core's rule (`host/ownership.py`).
+Who a caller is (tokens) is in `server/identity.py`; who may use which session is in `kernel/ownership.py`. May import
+the kernel, `home`, `settings` and `terminals`.
 """

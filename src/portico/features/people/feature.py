@@ -18,14 +18,6 @@ from portico.features.people.commands import (
     TokenMade,
     UnshareSession,
 )
-from portico.features.people.identity import (
-    NamedToken,
-    effective_tokens,
-    new_token,
-    read_tokens,
-    remove_person,
-    revoke_token,
-)
 from portico.features.people.people import add_person, check_scopes, read_people
 from portico.features.people.quotas import Quotas
 from portico.features.people.retention import DAY_MS, Retention
@@ -35,6 +27,14 @@ from portico.kernel.errors import BadRequest, Forbidden, NotFound
 from portico.kernel.feature import Feature, handle
 from portico.kernel.host import Host
 from portico.server.home import Home
+from portico.server.identity import (
+    NamedToken,
+    effective_tokens,
+    new_token,
+    read_tokens,
+    remove_person,
+    revoke_token,
+)
 from portico.server.settings import PeopleSettings
 
 

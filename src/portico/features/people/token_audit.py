@@ -2,9 +2,9 @@
 
 import msgspec
 
-from portico.features.people.identity import Tokens
 from portico.kernel.events import HOST, Audited
 from portico.kernel.host import Host
+from portico.server.identity import Tokens
 
 _TOKENS = "tokens"
 
