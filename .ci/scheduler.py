@@ -6,7 +6,8 @@ from xdist.workermanage import WorkerController
 
 class Scheduler(LoadFileScheduling):
     """When a worker dies, its finished files do not go back into the queue: xdist gives them to others, who then wait
-    for the end of files that have no tests left. Nor does the test that it died of: it is run alone, later."""
+    for the end of files that have no tests left. Nor does the test that it died of: it is run alone, later.
+    xdist has no setting for this. The class is public; `_reschedule` is not: no public method does that."""
 
     def remove_node(self, node: WorkerController) -> str | None:
         files = self.assigned_work.pop(node)

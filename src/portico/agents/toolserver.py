@@ -6,17 +6,15 @@ its name fails), a request with an Origin is refused (no page has business here)
 """
 
 import asyncio
-import contextlib
 import secrets
 import socket
-from collections.abc import Generator
 
 import msgspec
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from portico import limits, mcp
 from portico.kernel.events import Json
+from portico.server.embedded import EmbeddedServer
 
 _HOSTS = ("127.0.0.1", "localhost")
 
@@ -26,8 +24,7 @@ class ToolServer:
 
     def __init__(self) -> None:
         self._toolboxes: dict[str, mcp.Toolbox] = {}
-        self._server: _Uvicorn | None = None
-        self._serving: asyncio.Task[None] | None = None
+        self._server: EmbeddedServer | None = None
         self._starting = asyncio.Lock()
         self._port = 0
 
@@ -48,10 +45,9 @@ class ToolServer:
 
     async def close(self) -> None:
         self._toolboxes.clear()
-        if self._server is not None and self._serving is not None:
-            self._server.should_exit = True
-            await self._serving
-            self._server = self._serving = None
+        if self._server is not None:
+            await self._server.close()
+            self._server = None
 
     async def _start(self) -> None:
         async with self._starting:
@@ -60,17 +56,7 @@ class ToolServer:
             # It listens from here on: connections that arrive before the server runs wait in the kernel.
             listening = socket.create_server(("127.0.0.1", 0))
             self._port = listening.getsockname()[1]
-            config = uvicorn.Config(
-                self._app,
-                interface="asgi3",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                ws="none",
-                timeout_graceful_shutdown=1,
-            )
-            self._server = _Uvicorn(config)
-            self._serving = asyncio.get_running_loop().create_task(self._server.serve([listening]), name="tool server")
+            self._server = EmbeddedServer(self._app, [listening], "tool server", timeout_graceful_shutdown=1)
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -117,11 +103,3 @@ async def _send(send: Send, status: int, body: bytes) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-class _Uvicorn(uvicorn.Server):
-    """Leaves signal handling to the command line."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield

@@ -4,17 +4,13 @@ The attack: a client reaches the port and impersonates a host. So every request 
 contains, compared in constant time; the port belongs on a private network, or behind certificates (`tls.py`).
 """
 
-import asyncio
-import contextlib
 import hmac
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
 
 import httpx
 import msgspec
-import uvicorn
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -27,7 +23,7 @@ from portico.kernel import commands as c
 from portico.kernel import errors
 from portico.kernel.errors import BadRequest, PorticoError, Unreachable
 from portico.kernel.members import Fetched
-from portico.tasks import settle
+from portico.server.embedded import EmbeddedServer
 
 logger = logging.getLogger("portico.cluster")
 
@@ -105,13 +101,6 @@ def _silent(url: str, why: str) -> Unreachable:
     return Unreachable("The host that runs this does not answer; try again.", retry_after=1)
 
 
-class _Uvicorn(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Any:
-        """Install no signal handlers: the main server handles signals and stops this one in order."""
-        yield
-
-
 def _listening(address: str, port: int) -> socket.socket:
     try:
         return socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
@@ -142,19 +131,10 @@ class HostLink:
         self.inside: Inside | None = None
         paths = {"/do": self._do, "/fetch": self._serve, "/signal": self._take_signal}
         routes = [Route(path, handler, methods=["POST"]) for path, handler in paths.items()]
-        app = Starlette(routes=routes)
-        config = uvicorn.Config(
-            app,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=2,  # idle TLS connections do not answer the close: it took 30 s
+        # Idle TLS connections do not answer the close: without the timeout of the embedded server it took 30 s.
+        self._server = EmbeddedServer(
+            Starlette(routes=routes), [self._socket], "cluster link", tls=tls.server if tls else None
         )
-        config.load()
-        config.ssl = tls.server if tls else None
-        self._server = _Uvicorn(config)
-        self._serving = asyncio.get_running_loop().create_task(self._server.serve([self._socket]), name="cluster link")
         self._tls = tls is not None
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(SECONDS, connect=CONNECT_SECONDS),
@@ -235,7 +215,6 @@ class HostLink:
             raise _silent(url, type(error).__name__) from error
 
     async def close(self) -> None:
-        self._server.should_exit = True
-        await settle(self._serving)
+        await self._server.close()
         self._socket.close()
         await self._client.aclose()

@@ -1,17 +1,14 @@
 """The scripted model as a server on loopback: routes, the record of what was asked, start and stop."""
 
-import contextlib
 import signal
 import socket
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import anyio
 import msgspec
-import uvicorn
-from anyio.abc import TaskGroup
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -19,6 +16,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from portico.kernel.errors import BadRequest, NotFound
+from portico.server.embedded import EmbeddedServer
 from portico.testing.model import anthropic, gemini, openai_chat, openai_responses
 from portico.testing.model.answer import Format, answer, choose_step
 from portico.testing.model.playback import Outcome, Playback
@@ -72,7 +70,7 @@ class ModelServer:
         self._clock = clock
         self._closing = anyio.Event()
         self._arrived = anyio.Condition()
-        self._tasks: TaskGroup | None = None
+        self._server: EmbeddedServer | None = None
 
     @property
     def url(self) -> str:
@@ -91,15 +89,15 @@ class ModelServer:
     async def __aenter__(self) -> Self:
         listener = _listen(self.host, self.port)
         self.port = listener.getsockname()[1]
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
-        self._tasks.start_soon(_Embedded(self.app, self._closing).serve, [listener], name="model server")
+        self._server = EmbeddedServer(
+            self.app, [listener], "model server", http="httptools", date_header=False, timeout_graceful_shutdown=None
+        )
         return self
 
-    async def __aexit__(self, *failure: Any) -> bool | None:
-        assert self._tasks is not None
+    async def __aexit__(self, *failure: Any) -> None:
+        assert self._server is not None
         self._closing.set()
-        return await self._tasks.__aexit__(*failure)
+        await self._server.close()
 
     def _routes(self) -> list[Route]:
         return [
@@ -178,24 +176,6 @@ class _Recorded:
         finally:
             self._received.outcome = self._playback.outcome
             self._received.ended.set()
-
-
-class _Embedded(uvicorn.Server):
-    """Run Uvicorn in an existing event loop: without signal handlers and logging setup; stops when `closing` is set."""
-
-    def __init__(self, app: ASGIApp, closing: anyio.Event) -> None:
-        config = uvicorn.Config(
-            app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False
-        )
-        super().__init__(config)
-        self._closing = closing
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def main_loop(self) -> None:
-        await self._closing.wait()
 
 
 def serve(
