@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from portico.kernel.events import SessionRenamed
 from tests.cluster.chaos import Process
 from tests.cluster.conftest import Nodes
 
@@ -53,3 +54,38 @@ async def test_connections_are_found_by_the_name_of_their_host(nodes: Nodes, nam
     assert not await b.cluster.roster.expire_silent(session.channel, 0.0)
     peers = await b.cluster.roster.peers()
     assert all(peer.alive for peer in peers)
+
+
+@pytest.mark.parametrize(("lease", "taken"), [(60.0, False), (2.0, True)], ids=["shorter than the lease", "longer"])
+async def test_a_host_is_taken_over_after_its_lease(nodes: Nodes, tmp_path: Path, lease: float, taken: bool) -> None:
+    """SIGSTOP and SIGCONT of a real host. A command sent to it afterwards runs once, at the owner."""
+    b = await nodes("b", lease=60.0)
+    other = Process(tmp_path, nodes.url, 1, {}, lease=lease, place="here")
+    await other.start()
+    try:
+        headers = {"authorization": f"Bearer {(other.home / 'token').read_text('ascii').strip()}"}
+        async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
+            answer = await http.post(f"{other.address}/v1/sessions", json={"agent": "scripted"})
+            path, session = f"{other.address}/v1/sessions/{answer.json()['id']}", f"session/{answer.json()['id']}"
+            other.tell(signal.SIGSTOP)
+            for _ in range(20):
+                await b.cluster.suspect(session)
+                await b.cluster.look()
+            async with asyncio.timeout(60):
+                while taken and not b.cluster.owns(session):  # noqa: ASYNC110 - its lease ends soon
+                    await asyncio.sleep(0.02)
+            other.tell(signal.SIGCONT)
+            async with asyncio.timeout(60):
+                while True:  # the host that was stopped detects it by its first commit
+                    key = {"Idempotency-Key": "one"}
+                    answer = await http.patch(path, json={"title": "Renamed"}, headers=key)
+                    if answer.status_code != 503:
+                        break
+                    await asyncio.sleep(float(answer.headers["Retry-After"]))
+        assert (answer.status_code, b.cluster.owns(session)) == (200, taken)
+        await b.log.catch_up()
+        titles = [r.event.title for r in await b.log.read(session) if isinstance(r.event, SessionRenamed)]
+        assert titles == ["Renamed"]
+    finally:
+        other.tell(signal.SIGCONT)
+        await other.end(signal.SIGKILL)
