@@ -9,6 +9,7 @@ import asyncio
 import importlib.util
 import io
 import re
+import subprocess
 import sys
 import tokenize
 from collections.abc import Coroutine
@@ -281,3 +282,68 @@ def test_the_words_are_those_that_engineers_search_for(where: str) -> None:
     root = REPOSITORY / where
     paths = [root] if root.is_file() else [*root.rglob("*.py"), *root.rglob("*.md"), *root.rglob("*.ts")]
     assert round(per_thousand(*paths), 1) <= PER_THOUSAND[where]
+
+
+# -- commits -------------------------------------------------------------------------------------------------------
+
+SINCE = "0169e63d43f0b287a75828a524170b962ecf3d15"
+"""Commits after this one have searchable subjects."""
+WRITTEN_BEFORE = {"web: test push, the login pages and the matrix of jobs; count lines of tests"}
+"""Subjects that were written before the check, and rebased."""
+SUBJECT = re.compile(r"[a-z0-9][\w./+-]*(?:, [a-z0-9][\w./+-]*)*: (?P<verb>[a-z][\w-]*)\b.*[^.\s]")
+NO_IMPERATIVE = re.compile(r"(?!(?:embed|feed|need|seed|speed|bring|ping|alias|focus)\b)\w+(?:ed|ing|[^s]s)")
+
+
+def wrong_with(subject: str) -> str:
+    """What the subject of a commit has to change; empty: nothing."""
+    if len(subject) > 72:
+        return f"{len(subject)} characters, and 72 are allowed"
+    match = SUBJECT.fullmatch(subject)
+    if match is None:
+        return "the form is 'area: imperative summary', without a full stop"
+    if NO_IMPERATIVE.fullmatch(match["verb"]):
+        return f"{match['verb']!r} is no imperative"
+    found = LITERARY.search(subject)
+    return f"{found[0]!r} is a word to avoid" if found else ""
+
+
+@pytest.mark.parametrize(
+    ("subject", "wrong"),
+    [
+        ("ahp: require approve to answer questions", ""),
+        ("ahp, acp: send MCP servers again after a restart", ""),
+        ("tests/live: process each line", ""),
+        ("Require approve", "form"),
+        ("ahp: Require approve", "form"),
+        ("ahp: require approve.", "form"),
+        ("ahp require approve", "form"),
+        ("ahp: requires approve", "imperative"),
+        ("ahp: fixed the answer", "imperative"),
+        ("ahp: fixing the answer", "imperative"),
+        ("ahp: tell whoever asks", "'tell'"),
+        (f"ahp: require {'x' * 60}", "73 characters"),
+    ],
+)
+def test_subjects_of_commits_are_checked(subject: str, wrong: str) -> None:
+    assert wrong in wrong_with(subject)
+    assert bool(wrong) == bool(wrong_with(subject))
+
+
+def git(*arguments: str) -> str | None:
+    """The output of git in this repository; None: it failed."""
+    try:
+        done = subprocess.run(["git", "-C", str(REPOSITORY), *arguments], capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def test_subjects_of_new_commits_can_be_searched() -> None:
+    if not (REPOSITORY / ".git").exists():
+        pytest.skip("a source archive has no history")
+    if git("merge-base", "--is-ancestor", SINCE, "HEAD") is None:
+        pytest.skip("this clone is shallow, or has another history")
+    subjects = (git("log", "--no-merges", "--format=%s", f"{SINCE}..HEAD") or "").splitlines()
+    assert {
+        subject: wrong for subject in subjects if (wrong := wrong_with(subject)) and subject not in WRITTEN_BEFORE
+    } == {}
