@@ -9,6 +9,7 @@ restart. A turn that waits to start waits again after a restart.
 """
 
 import asyncio
+from collections.abc import Iterator
 
 import msgspec
 from msgspec import Struct
@@ -221,10 +222,8 @@ class Budgets(Feature, Spending):
     async def admit(self, turn: Turn) -> None:
         """Return when the turn may continue. Raise BudgetSpent if a person stopped it."""
         key = _key(turn.session.id, turn.id)
-        if not self._counts(turn.session) or key in self._excused or not turn.live:
+        if not self._counts(turn.session) or self._is_excused(turn) or not turn.live:
             return
-        if key in self._stopped:
-            raise BudgetSpent(self._stopped[key])
         running = self._asking.get(key)
         if running is None:
             running = self.host.own(self._check(turn), f"budget question of {turn.id}")
@@ -235,16 +234,42 @@ class Budgets(Feature, Spending):
     def _counts(self, session: Session) -> bool:
         """Return whether a budget may apply at all. Those of jobs and automations are in the log."""
         root = self.host.catalogue.root(session).summary
-        return bool(self._rules) or BUDGET in session.state.config or root.by.startswith(("task:", "run:"))
+        return bool(self._rules) or root.by.startswith(("task:", "run:")) or self._has_own(session)
+
+    def _has_own(self, session: Session | None) -> bool:
+        """Whether the session, or the session whose agent started it, has a budget of its own."""
+        while session is not None:
+            if session.loaded and BUDGET in session.state.config:
+                return True
+            origin = session.summary.origin
+            session = self.host.find(origin.session) if origin is not None and origin.kind == "agent" else None
+        return False
 
     # -- how much ------------------------------------------------------------------------------------------------
 
-    async def _check(self, turn: Turn) -> None:
-        key = _key(turn.session.id, turn.id)
-        await self.host.log.flush()  # so that all reported usage is counted
-        while not _is_over(turn) and key not in self._excused:
+    def _is_excused(self, turn: Turn) -> bool:
+        """Whether a person let the turn, or the turn that started it, finish. BudgetSpent: a person stopped it."""
+        for key in self._line(_key(turn.session.id, turn.id)):
             if key in self._stopped:
                 raise BudgetSpent(self._stopped[key])
+            if key in self._excused:
+                return True
+        return False
+
+    def _line(self, key: str, owner: str = "") -> Iterator[str]:
+        """The turn, the turn that started it as a sub-agent, and so on, up to the session `owner`."""
+        while True:
+            yield key
+            ident = key.partition("/")[0]
+            session = self.host.find(ident) if ident != owner else None
+            origin = session.summary.origin if session is not None else None
+            if origin is None or origin.kind != "agent" or origin.turn is None:
+                return
+            key = _key(origin.session, origin.turn)
+
+    async def _check(self, turn: Turn) -> None:
+        await self.host.log.flush()  # so that all reported usage is counted
+        while not _is_over(turn) and not self._is_excused(turn):
             answers = self._answers
             async with self._evaluating:
                 found = await self._first_exhausted(turn)
@@ -354,10 +379,16 @@ class Budgets(Feature, Spending):
         elif asked.whole:
             await self._store(asked.key, {choice: 1})
         elif choice == FINISH:
-            self._excused |= question.turns.keys()
+            self._excused |= self._concerned(question)
         else:
-            self._stopped |= dict.fromkeys(question.turns, f"{asked.text} Stopped by {by}.")
+            self._stopped |= dict.fromkeys(self._concerned(question), f"{asked.text} Stopped by {by}.")
         await self.host.audit("budget.answered", by, budget=asked.key, answer=choice, spent=asked.words)
+
+    def _concerned(self, question: BudgetQuestion) -> set[str]:
+        """The turns that wait for the answer, and the turns of their parents that count toward the same budget."""
+        kind, _, rest = question.asked.key.partition("/")
+        owner = rest.partition("/")[0] if kind in ("turn", "session", "own") else ""
+        return {each for key in question.turns for each in self._line(key, owner)}
 
     async def sweep(self) -> None:
         """Withdraw questions about a past day or month: that budget no longer applies."""
