@@ -231,6 +231,14 @@ def test_features_register_by_their_declaration() -> None:
     assert found == set(OTHERS)
 
 
+def test_a_command_with_an_event_and_state_touches_few_files() -> None:
+    """`session.pin`: four files of code; its tests and its documentation are the fifth and the sixth."""
+    named = re.compile(r"\b(?:PinSession|SessionPinned|session\.pin(?:ned)?|pin_session)\b")
+    found = {path: path.read_text() for path in modules() if named.search(path.read_text())}
+    written = [path for path, text in found.items() if "do not edit" not in text.partition("\n")[0]]
+    assert len(written) <= 4, written
+
+
 # -- words ---------------------------------------------------------------------------------------------------------
 
 LITERARY = re.compile(
