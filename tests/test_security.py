@@ -182,6 +182,9 @@ PROMISES: dict[str, list[str]] = {
         "budgets/test_start.py: the_question_outlives_its_turn_and_is_answered_without_one",
         "budgets/test_start.py: no_way_starts_a_turn_while_the_budget_is_exhausted",
         "live/test_budgets.py: copilot_waits_for_the_answer",
+        "budgets/test_turn_and_children.py: a_turn_waits_within_itself_at_every_bound",
+        "budgets/test_turn_and_children.py: no_sub_agent_works_while_the_budget_is_exhausted",
+        "budgets/test_turn_and_children.py: what_a_sub_agent_spends_holds_its_parent",
     ],
     "43 a person's text is stored in what belongs to that person": [
         "projects/test_projects.py: a_persons_messages_are_stored_in_their_own_conversation",
@@ -208,6 +211,8 @@ PROMISES: dict[str, list[str]] = {
         "host/test_action.py: a_refusal_also_covers_unknown_fields",
         "agents/test_hostile_actions.py: a_remembered_approval_covers_no_unknown_field",
         "queries/test_activity.py: a_long_command_does_not_hide_that_it_cannot_be_judged",
+        "agents/loop/test_call_forms.py: a_field_with_a_meaning_is_rejected_and_nothing_runs",
+        "agents/loop/test_call_forms.py: the_call_of_another_agent_is_judged_shown_and_run_as_ours",
     ],
     "44 cached facts expire and are checked again": [
         "agents/test_cached_facts.py: signed_out_of_an_acp_agent, list_test_and_doctor_agree, a_failed_check",
