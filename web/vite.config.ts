@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
 import { bar } from "./bar";
 import { compressed } from "./compression";
+import { inlineTexts } from "./inlineTexts";
 import { relativeStyles } from "./styles";
 
 const pages = ["index", "jobs", "jobTracking", "login", "pair", "test", "app", "agents", "jobHistory", "terminal"];
@@ -38,7 +39,7 @@ export default defineConfig({
       },
     },
   },
-  plugins: [bar(), relativeStyles(), compressed()],
+  plugins: [inlineTexts(), bar(), relativeStyles(), compressed()],
   server: { proxy: { "/api": "http://127.0.0.1:8888", "/v1": { target: "http://127.0.0.1:8888", ws: true }, "/login": "http://127.0.0.1:8888" } },
   // The files of a worker share modules and the document, which loads jsdom once: a quarter of the time. Tests restore what they change.
   test: { environment: "jsdom", pool: "vmThreads", testTimeout: 60_000, include: ["tests/**/*.test.ts"], environmentOptions: { jsdom: { url: "http://127.0.0.1:8888/" } } },

@@ -7,11 +7,12 @@ import { byId, make } from "./page";
 import { shortcuts } from "./shortcuts";
 import { type Agent, v1 } from "./v1";
 import { plural } from "./texts/plural";
+import { AGENTS } from "./texts/host";
 
 const CAPABILITIES: Record<string, string> = {
-  tools: "takes the session's tools",
-  steer: "can be steered while it works",
-  resume: "resumes after a restart",
+  tools: AGENTS.takesTheSessionsTools,
+  steer: AGENTS.canBeSteeredWhileIt,
+  resume: AGENTS.resumesAfterARestart,
   fork: "forks",
   attachments: "reads attachments",
 };
@@ -19,19 +20,19 @@ const CAPABILITIES: Record<string, string> = {
 function card(agent: Agent): HTMLElement {
   const found = make("section", agent.missing ? "panel agent lacking" : "panel agent");
   const head = make("header");
-  head.append(make("h2", "", agent.name), make("span", agent.missing ? "status waiting" : "status idle", agent.missing ? "Not ready" : "Ready"));
+  head.append(make("h2", "", agent.name), make("span", agent.missing ? "status waiting" : "status idle", agent.missing ? AGENTS.notReady : AGENTS.ready));
   if (agent.label) head.append(make("span", "tag", agent.label));
   found.append(head);
   if (agent.description) found.append(make("p", "", agent.description));
   if (agent.missing) found.append(make("p", "note", agent.missing), ...commandsOf(agent.missing).map(commandView));
   const can = Object.entries(agent.capabilities ?? {}).flatMap(([name, yes]) => (yes && CAPABILITIES[name] ? [CAPABILITIES[name]] : []));
-  if (can.length > 0) found.append(make("p", "soft", `It ${can.join(", ")}.`));
+  if (can.length > 0) found.append(make("p", "soft", AGENTS.can(can)));
   const models = agent.models ?? [];
   if (models.length > 0) found.append(modelList(models));
   if (!agent.missing) {
-    const start = make("a", "button", "New session");
+    const start = make("a", "button", AGENTS.newSession);
     start.href = `./app/new?${new URLSearchParams({ agent: agent.id })}`;
-    start.setAttribute("aria-label", `New session with ${agent.name}`);
+    start.setAttribute("aria-label", AGENTS.newSessionNamed(agent.name));
     found.append(start);
   }
   return found;
@@ -52,7 +53,7 @@ function modelList(models: NonNullable<Agent["models"]>): HTMLElement {
   return details;
 }
 
-shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("./app") }]);
+shortcuts([{ key: "s", text: AGENTS.allSessions, run: () => window.location.assign("./app") }]);
 
 try {
   // Who is ready comes first; among themselves they stay in the host's order.
@@ -61,10 +62,10 @@ try {
   const empty = byId("empty");
   empty.hidden = agents.length > 0;
   empty.append(
-    make("h2", "", "No agent here"),
-    make("p", "", "Start the host with an agent. The demo agent needs nothing at all:"),
-    commandView("portico serve --agent demo"),
-    make("p", "", "This command lists what the machine could use:"),
+    make("h2", "", AGENTS.noAgentHere),
+    make("p", "", AGENTS.startTheHost),
+    commandView(AGENTS.porticoServeAgentDemo),
+    make("p", "", AGENTS.thisCommandLists),
     commandView("portico doctor"),
   );
 } catch (error) {

@@ -1,6 +1,7 @@
 /** Command lines in a hint, and how a person takes them along. */
 
 import { make, makeButton } from "./page";
+import { CLIPBOARD } from "./texts/clipboard";
 
 /** Commands in hints: in back quotes, or after a colon and beginning with a program that we know. */
 const QUOTED = /`([^`]+)`/g;
@@ -13,12 +14,12 @@ export function commandsOf(hint: string): string[] {
 /** A line to copy. */
 export function commandView(line: string): HTMLElement {
   const view = make("div", "command");
-  const button = makeButton("quiet", "Copy", () => void copy());
-  button.setAttribute("aria-label", `Copy ${line}`);
+  const button = makeButton("quiet", CLIPBOARD.copy, () => void copy());
+  button.setAttribute("aria-label", CLIPBOARD.copyNamed(line));
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(line);
-      button.textContent = "Copied";
+      button.textContent = CLIPBOARD.copied;
     } catch {
       // Not allowed here (plain HTTP from another machine): then it is at least selected.
       window.getSelection()?.selectAllChildren(code);

@@ -1,6 +1,7 @@
 /** Shows on the page that the host cannot be reached, as long as any connection fails. */
 
 import { make } from "./page";
+import { CONNECTION } from "./texts/failure";
 
 const troubled = new Set<object>();
 let banner: HTMLElement | undefined;
@@ -13,7 +14,7 @@ export function reportConnection(loop: object, up: boolean): void {
 }
 
 function addBanner(): HTMLElement {
-  const element = make("div", "connection-lost", "Connection lost. Trying again …");
+  const element = make("div", "connection-lost", CONNECTION.connectionLostTryingAgain);
   element.setAttribute("role", "status");
   document.body.append(element);
   return element;

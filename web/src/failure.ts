@@ -1,6 +1,7 @@
 /** What can go wrong with a request, and the text that a page shows for it. */
 
 import { root } from "./root";
+import { FAILURE } from "./texts/failure";
 
 /** The host answered with a status other than 200. Network failures stay TypeError, as fetch throws them. */
 export class Refused extends Error {
@@ -34,7 +35,7 @@ export async function reason(response: Response): Promise<string> {
   } catch {
     // Not JSON, for example the page of a proxy: only the status is known.
   }
-  return `The host answered with status ${response.status}.`;
+  return FAILURE.theHostAnsweredWithStatus(response.status);
 }
 
 export function goToLogin(): void {
@@ -43,11 +44,11 @@ export function goToLogin(): void {
 }
 
 const EXPLANATIONS: Record<string, string> = {
-  ModelIdNotFound: "This model is not available any more. Reload the page for the current list.",
-  WorkingDirectoryNotAbsolutePath: "The working directory must be an absolute path.",
-  WorkingDirectoryNotExists: "The working directory does not exist.",
-  SessionNotFound: "This session is closed, or the host does not know it.",
-  JobNotFound: "There is no such job.",
+  ModelIdNotFound: FAILURE.thisModelIsNotAvailable,
+  WorkingDirectoryNotAbsolutePath: FAILURE.theWorkingDirectoryMust,
+  WorkingDirectoryNotExists: FAILURE.theWorkingDirectoryDoes,
+  SessionNotFound: FAILURE.thisSessionIsClosed,
+  JobNotFound: FAILURE.thereIsNoSuchJob,
 };
 
 /** Errors of tasks and jobs are JSON with a name and a stack; only the message is shown. */
@@ -62,7 +63,7 @@ function messageOf(text: string): string {
 
 /** The text that a page shows for an error: a sentence, with the API's own code in brackets. */
 export function explain(error: unknown): string {
-  if (error instanceof TypeError) return "The host cannot be reached.";
+  if (error instanceof TypeError) return FAILURE.theHostCannotBeReached;
   const text = messageOf(error instanceof Error ? error.message : String(error));
   const sentence = EXPLANATIONS[text];
   return sentence ? `${sentence} (${text})` : text;

@@ -1,5 +1,6 @@
 import { SessionView } from "./session";
 import { SetupView } from "./setup";
+import { SESSION_LIST } from "./texts/portal";
 
 const setup = new SetupView((sessionId) => {
   // The address names the session, so a reload (or a copied address) returns to it.
@@ -23,5 +24,5 @@ if (sessionId) {
   open(sessionId);
 } else {
   setup.show();
-  if (query.has("gone")) setup.report("That session is closed, and nothing of it is stored. Start another one.");
+  if (query.has("gone")) setup.report(SESSION_LIST.thatSessionIsClosed);
 }

@@ -1,19 +1,21 @@
 /** Every job there ever was; the newest first. */
 
 import { api, explain, Refused } from "./api";
-import { ago, folder } from "./conversation/words";
+import { folder } from "./conversation/words";
+import { ago } from "./time";
 import { tookOf } from "./time";
 import { byId, make, trackingAddress } from "./page";
 import { shortcuts } from "./shortcuts";
 import { type JobSummary, v1 } from "./v1";
 import { watch } from "./watch";
+import { JOB_HISTORY } from "./texts/portal";
 
 const STATUS: Record<string, [look: string, text: string]> = {
-  running: ["running", "Running"],
-  waiting: ["waiting", "Needs you"],
-  succeeded: ["good", "Succeeded"],
-  failed: ["failed", "Failed"],
-  canceled: ["closed", "Canceled"],
+  running: ["running", JOB_HISTORY.running],
+  waiting: ["waiting", JOB_HISTORY.needsYou],
+  succeeded: ["good", JOB_HISTORY.succeeded],
+  failed: ["failed", JOB_HISTORY.failed],
+  canceled: ["closed", JOB_HISTORY.canceled],
 };
 
 async function jobs(): Promise<JobSummary[]> {
@@ -49,12 +51,12 @@ async function load(): Promise<void> {
   empty.hidden = found.length > 0;
   if (!empty.hidden)
     empty.replaceChildren(
-      make("h2", "", "No job yet"),
-      make("p", "", "A job is a tree of tasks that agents do one after the other or side by side. Start one with New job and watch its chart go green."),
+      make("h2", "", JOB_HISTORY.noJobYet),
+      make("p", "", JOB_HISTORY.aJobIsATree),
     );
 }
 
-shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("./app") }]);
+shortcuts([{ key: "s", text: JOB_HISTORY.allSessions, run: () => window.location.assign("./app") }]);
 
 const report = (error: unknown) => {
   const trouble = byId("trouble");

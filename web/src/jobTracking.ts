@@ -11,6 +11,7 @@ import { JobActions } from "./jobActions";
 import { split } from "./splitter";
 import { v1 } from "./v1";
 import { WorkView } from "./work";
+import { TRACKING } from "./texts/portal";
 
 class TrackingView {
   private readonly label = byId("job-status-label");
@@ -48,14 +49,14 @@ class TrackingView {
       return;
     }
     if (!job || !chart) {
-      this.giveUp(`Job "${this.jobName}" not found.`);
+      this.giveUp(TRACKING.jobNotFound(this.jobName));
       return;
     }
     this.overview.textContent = JSON.stringify({ job, chart }, null, 4);
     this.overview.tabIndex = 0;
     this.right.replaceChildren(this.overview);
     this.chart = new FlowChart(chart, this.jobName, this.jobId === undefined ? undefined : (work) => this.choose(work));
-    new Zoom(byId("chart-container"), this.chart, this.jobId === undefined ? "" : "Choose a task to read its messages.");
+    new Zoom(byId("chart-container"), this.chart, this.jobId === undefined ? "" : TRACKING.chooseATaskToRead);
     printable(byId("chart-container"), this.chart);
     if (this.jobId !== undefined) await this.track(this.jobId);
   }
@@ -100,7 +101,7 @@ class TrackingView {
   /** The list has ended; the outcome may still be known, or the job not at all. */
   private async settle(jobId: string): Promise<void> {
     const known = await this.loadStatus(jobId);
-    if (!known && this.label.dataset.status === "RUNNING") this.setStatus("UNKNOWN", "The host does not know this job any more.");
+    if (!known && this.label.dataset.status === "RUNNING") this.setStatus("UNKNOWN", TRACKING.theHostDoesNotKnow);
   }
 
   /** False if the host does not know the job (any more). */
@@ -160,7 +161,7 @@ class TrackingView {
 
   private setStatus(status: string, detail = ""): void {
     this.label.dataset.status = status;
-    this.label.textContent = `JOB: ${status}`;
+    this.label.textContent = TRACKING.job(status);
     if (detail) {
       this.trouble.textContent = detail;
       this.trouble.hidden = false;

@@ -3,6 +3,7 @@
 import { api, explain, type JobListing } from "./api";
 import { byId, confirmStop, endPage, make, makeButton, openTab, trackingAddress } from "./page";
 import { split } from "./splitter";
+import { JOB_MATRIX } from "./texts/portal";
 
 class JobsView {
   private readonly table = byId("matrix-table", HTMLTableElement);
@@ -29,7 +30,7 @@ class JobsView {
       const { grid = [], jobs = {}, chart = {} } = await api.jobs();
       this.listing = { grid, jobs, chart };
     } catch (error) {
-      this.table.replaceWith(make("p", "page-trouble", `The jobs could not be loaded. ${explain(error)}`));
+      this.table.replaceWith(make("p", "page-trouble", JOB_MATRIX.theJobsCould(explain(error))));
       return;
     }
     this.showMatrix();
@@ -41,9 +42,9 @@ class JobsView {
     const title = make("td", "matrix-title-cell");
     title.colSpan = columns + 1;
     const bar = make("div", "matrix-title-row");
-    const stop = makeButton("danger", "Stop Server", () => void this.stopServer());
+    const stop = makeButton("danger", JOB_MATRIX.stopServer, () => void this.stopServer());
     stop.id = "stop-server-button";
-    bar.append(make("h1", "matrix-title", "Available Jobs"), stop);
+    bar.append(make("h1", "matrix-title", JOB_MATRIX.availableJobs), stop);
     title.append(bar);
     const head = make("tr");
     head.append(title);
@@ -56,7 +57,7 @@ class JobsView {
       return line;
     });
     this.table.replaceChildren(head, ...rows);
-    if (grid.length === 0) this.table.after(make("p", "page-hint", "The entry of this host has no job. Give it one with “portico serve --entry FILE”."));
+    if (grid.length === 0) this.table.after(make("p", "page-hint", JOB_MATRIX.theEntryOfThisHost));
   }
 
   private cell(job: { name: string; jobName: string } | null): HTMLTableCellElement {
@@ -76,11 +77,11 @@ class JobsView {
     button?.classList.add("selected");
     button?.setAttribute("aria-pressed", "true");
     const name = this.jobName;
-    this.start.textContent = name === undefined ? "Job Not Selected" : `Start Job: ${name}`;
+    this.start.textContent = name === undefined ? JOB_MATRIX.jobNotSelected : JOB_MATRIX.startJob(name);
     this.start.disabled = this.preview.disabled = name === undefined;
     const needed = name !== undefined && this.listing.jobs[name]?.requireUserInput === true;
     this.input.disabled = !needed;
-    this.input.placeholder = needed ? "What should the job do?" : name === undefined ? "Choose a job first." : "This job needs no input.";
+    this.input.placeholder = needed ? JOB_MATRIX.whatShouldTheJobDo : name === undefined ? JOB_MATRIX.chooseAJobFirst : JOB_MATRIX.thisJobNeedsNoInput;
   }
 
   private async startJob(): Promise<void> {
@@ -91,7 +92,7 @@ class JobsView {
       const input = this.input.disabled ? "" : this.input.value;
       const { jobId, jobError, error } = await api.startJob(name, this.folder, input);
       if (jobId) openTab(trackingAddress(name, jobId));
-      else window.alert(explain(jobError ?? error ?? "The host gave no job."));
+      else window.alert(explain(jobError ?? error ?? JOB_MATRIX.theHostGaveNoJob));
     } catch (error) {
       window.alert(explain(error));
     } finally {
@@ -103,7 +104,7 @@ class JobsView {
     if (!confirmStop()) return;
     try {
       await api.stopServer();
-      endPage("Server stopped — you may close this tab.");
+      endPage(JOB_MATRIX.serverStoppedYouMayClose);
     } catch (error) {
       window.alert(explain(error));
     }

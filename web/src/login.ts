@@ -1,6 +1,7 @@
 /** Login: the form itself needs no script. This adds the error, the page to return to, and the login by a provider. */
 
 import { byId } from "./page";
+import { LOGIN } from "./texts/host";
 
 const query = new URLSearchParams(window.location.search);
 byId("login-error").hidden = !query.has("error");
@@ -28,7 +29,7 @@ async function offerProvider(): Promise<void> {
     return;
   }
   const link = byId("login-oidc", HTMLAnchorElement);
-  link.textContent = `Sign in with ${oidc}`;
+  link.textContent = LOGIN.sign(oidc);
   const wanted = byId("login-next", HTMLInputElement).value;
   link.href = `./login/oidc?${new URLSearchParams({ next: wanted })}`;
   byId("login-provider").hidden = false;

@@ -1,8 +1,10 @@
 /** Notifications of the browser, if the user enabled them: something is done or needs a person while the page is hidden. */
 
+import { NOTIFICATIONS } from "./texts/portal";
+
 const KEY = "portico.notifications";
 
-const possible = () => "Notification" in window;
+const possible = () => NOTIFICATIONS.notification in window;
 const wanted = () => possible() && Notification.permission === "granted" && localStorage.getItem(KEY) === "on";
 
 /** `tag`: a later notification takes the place of an earlier one with the same. `open`: where a click on it leads. */
@@ -20,7 +22,7 @@ export function notify(title: string, body: string, tag: string, open?: () => vo
 export function notificationButton(button: HTMLButtonElement): void {
   const render = () => {
     button.setAttribute("aria-pressed", String(wanted()));
-    button.textContent = wanted() ? "Notifications are on" : "Notify me";
+    button.textContent = wanted() ? NOTIFICATIONS.notificationsAre : NOTIFICATIONS.notifyMe;
   };
   button.hidden = !possible();
   button.addEventListener("click", () => void toggle().then(render));
@@ -30,5 +32,5 @@ export function notificationButton(button: HTMLButtonElement): void {
 async function toggle(): Promise<void> {
   if (wanted()) localStorage.setItem(KEY, "off");
   else if ((await Notification.requestPermission()) === "granted") localStorage.setItem(KEY, "on");
-  else window.alert("The browser does not allow notifications of this page. Its settings for this address can change that.");
+  else window.alert(NOTIFICATIONS.theBrowserDoesNotAllow);
 }

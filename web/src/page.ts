@@ -1,5 +1,7 @@
 /** Small things every page needs from its own document. */
 
+import { PAGE } from "./texts/failure";
+
 type Kind<T> = new () => T;
 
 /** The element the page's HTML promises; a missing one is a mistake in the page, so it throws. */
@@ -46,7 +48,7 @@ export function endPage(text: string): void {
 
 /** Asks before the host is stopped, because it can only be started again on its machine. */
 export function confirmStop(): boolean {
-  return window.confirm("Stop the server? Running sessions and jobs are interrupted, and the host has to be started again on its machine.");
+  return window.confirm(PAGE.confirmStop);
 }
 
 /** A phone has no Ctrl key to hint at. */

@@ -9,12 +9,13 @@ import { byId, confirmStop, endPage, hasKeys } from "./page";
 import { SessionResponseRenderer } from "./sessionResponse";
 import { split } from "./splitter";
 import { sessionAddress } from "./v1";
+import { SESSION_PAGE } from "./texts/portal";
 
-const ENDED = "Session ended — you may close this tab.";
+const ENDED = SESSION_PAGE.sessionEndedYouMayClose;
 
 function notifyAway(list: LiveElement[], sessionId: string): void {
   const last = list.findLast(({ callback }) => callback === "onPersonAsked" || callback === "onIdle");
-  if (last) notify("Portico", last.callback === "onIdle" ? "The agent is done." : "The agent waits for your answer.", sessionId);
+  if (last) notify(SESSION_PAGE.portico, last.callback === "onIdle" ? SESSION_PAGE.theAgentIsDone : SESSION_PAGE.theAgentWaits, sessionId);
 }
 
 export class SessionView {
@@ -58,7 +59,7 @@ export class SessionView {
       ended: (error) => this.ended(error),
     });
     void this.loadTasks();
-    if (!hasKeys()) this.textarea.placeholder = "Write to the agent";
+    if (!hasKeys()) this.textarea.placeholder = SESSION_PAGE.writeToTheAgent;
     this.textarea.focus();
   }
 
@@ -68,7 +69,7 @@ export class SessionView {
       this.taskSelect.append(...this.tasks.map(({ name }) => new Option(name, name)));
     } catch (error) {
       // Refused: no entry is installed, so there is no task to choose. Talking works all the same.
-      if (!(error instanceof Refused)) this.renderer.addNotice(`The tasks could not be loaded. ${explain(error)}`);
+      if (!(error instanceof Refused)) this.renderer.addNotice(SESSION_PAGE.theTasksCould(explain(error)));
     }
   }
 
@@ -112,7 +113,7 @@ export class SessionView {
     this.asked.render();
     this.showState();
     if (error === "SessionNotFound" && !byId("session-part").querySelector(".message-block")) this.gone();
-    else this.renderer.addNotice("This session is closed.");
+    else this.renderer.addNotice(SESSION_PAGE.thisSessionIsClosed);
   }
 
   private showState(): void {
@@ -149,7 +150,7 @@ export class SessionView {
 
   private async startTask(name: string, input: string): Promise<void> {
     const { taskId, taskError, error } = await api.startTask(name, this.sessionId, input);
-    if (!taskId) throw new Error(taskError ?? error ?? "The host gave no task.");
+    if (!taskId) throw new Error(taskError ?? error ?? SESSION_PAGE.theHostGaveNoTask);
     let reason = "";
     const end = () => {
       this.task = undefined;
@@ -160,7 +161,7 @@ export class SessionView {
       elements: (list) => {
         for (const element of list) {
           if (element.callback === "taskDecision") reason = String(element.reason);
-          if (element.callback === "taskFailed") this.renderer.addNotice(`The task “${name}” failed. ${reason}`);
+          if (element.callback === "taskFailed") this.renderer.addNotice(SESSION_PAGE.theTaskFailed(name, reason));
         }
         if (list.some(({ callback }) => callback === "taskSucceeded" || callback === "taskFailed")) end();
       },
@@ -173,7 +174,7 @@ export class SessionView {
     this.busy = false;
     this.echoes = this.echoes.filter((each) => each !== text);
     if (!this.textarea.value) this.textarea.value = text;
-    this.renderer.addNotice(`Not sent. ${explain(error)}`);
+    this.renderer.addNotice(SESSION_PAGE.notSent(explain(error)));
     this.showState();
   }
 

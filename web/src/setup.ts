@@ -2,6 +2,7 @@
 
 import { api, explain, type Model, type RunningJob } from "./api";
 import { byId, make, makeButton, openTab, trackingAddress } from "./page";
+import { SETUP } from "./texts/host";
 
 const DEFAULT_MODEL = "gpt-5.2";
 
@@ -42,12 +43,12 @@ export class SetupView {
       const { models } = await api.models();
       this.models.replaceChildren(...sorted(models ?? []).map(option));
     } catch (error) {
-      this.report(`The models could not be loaded. ${explain(error)}`);
+      this.report(SETUP.theModelsCould(explain(error)));
       return;
     }
     if ([...this.models.options].some(({ value }) => value === DEFAULT_MODEL)) this.models.value = DEFAULT_MODEL;
     this.start.disabled = this.models.options.length === 0;
-    if (this.start.disabled) this.report("No agent of this host offers a model. See “portico doctor” on the host's command line.");
+    if (this.start.disabled) this.report(SETUP.noAgentOfThisHost);
   }
 
   private async loadFolder(): Promise<void> {
@@ -66,7 +67,7 @@ export class SetupView {
       const { jobs = [] } = await api.runningJobs();
       this.jobs.replaceChildren(...jobs.map(jobRow));
     } catch (error) {
-      this.report(`The running jobs could not be loaded. ${explain(error)}`);
+      this.report(SETUP.theRunningJobsCould(explain(error)));
     }
   }
 
@@ -75,7 +76,7 @@ export class SetupView {
     try {
       const { sessionId, error } = await api.startSession(this.models.value, this.folder.value.trim());
       if (sessionId) this.started(sessionId);
-      else window.alert(explain(error ?? "The host gave no session."));
+      else window.alert(explain(error ?? SETUP.theHostGaveNoSession));
     } catch (error) {
       window.alert(explain(error));
     } finally {
@@ -100,8 +101,8 @@ export function sibling(root: string, project: string): string {
 
 function jobRow(job: RunningJob): HTMLElement {
   const row = make("div", "running-job");
-  const view = makeButton("running-job-view", "View", () => openTab(trackingAddress(job.jobName, job.jobId)));
-  view.setAttribute("aria-label", `View ${job.jobName}`);
+  const view = makeButton("running-job-view", SETUP.view, () => openTab(trackingAddress(job.jobName, job.jobId)));
+  view.setAttribute("aria-label", SETUP.viewNamed(job.jobName));
   const time = make("time", "running-job-time", new Date(job.startTime).toLocaleString());
   time.dateTime = job.startTime;
   const status = make("span", `running-job-status status-${job.status.toLowerCase()} ${job.status}`, job.status);

@@ -3,6 +3,7 @@
 import { make, makeButton } from "./page";
 import { ignoreEarlyClicks } from "./settle";
 import { page } from "./scope";
+import { DIALOGS } from "./texts/host";
 
 export interface Shortcut {
   key: string;
@@ -34,8 +35,8 @@ export function shortcuts(list: Shortcut[], hints: Hint[] = []): void {
 }
 
 function overlay(list: Shortcut[], hints: Hint[]): HTMLDialogElement {
-  const rows: Hint[] = [...list.map(({ key, text }): Hint => [key, text]), ...hints, ["Esc", "Leave a field, close this"], ["?", "This list"]];
-  const help = dialog("Keys");
+  const rows: Hint[] = [...list.map(({ key, text }): Hint => [key, text]), ...hints, ["Esc", DIALOGS.leaveAFieldCloseThis], ["?", DIALOGS.thisList]];
+  const help = dialog(DIALOGS.keys);
   const table = make("dl", "keys");
   for (const [keys, text] of rows) {
     const term = make("dt");
@@ -53,7 +54,7 @@ export function dialog(title: string): HTMLDialogElement {
   heading.id = `dialog-${document.querySelectorAll("dialog").length + 1}`;
   found.setAttribute("aria-labelledby", heading.id);
   const head = make("header", "dialog-head");
-  head.append(heading, makeButton("quiet", "Close", () => found.close()));
+  head.append(heading, makeButton("quiet", DIALOGS.close, () => found.close()));
   found.append(head);
   document.body.append(found);
   found.showModal = () => {

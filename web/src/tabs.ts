@@ -2,6 +2,7 @@
 
 import { make, makeButton } from "./page";
 import { SessionResponseRenderer } from "./sessionResponse";
+import { TABS } from "./texts/portal";
 
 export interface Tab {
   button: HTMLButtonElement;
@@ -18,7 +19,7 @@ export class Tabs {
 
   constructor(back: () => void) {
     this.buttons.setAttribute("role", "tablist");
-    this.headers.append(this.buttons, makeButton("tab-back-btn", "Back", back));
+    this.headers.append(this.buttons, makeButton("tab-back-btn", TABS.back, back));
     this.element.append(this.headers, this.content);
     this.clear();
   }
@@ -26,7 +27,7 @@ export class Tabs {
   clear(): void {
     this.tabs = [];
     this.buttons.replaceChildren();
-    this.content.replaceChildren(make("p", "tab-placeholder", "No session data for this task."));
+    this.content.replaceChildren(make("p", "tab-placeholder", TABS.noSessionDataForThis));
   }
 
   /** A new tab does not take the view away from the one that is being read. */

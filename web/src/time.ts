@@ -49,6 +49,15 @@ export function when(time: number, now: number): string {
   return date.toLocaleDateString([], { day: "numeric", month: "short", ...year });
 }
 
+/** The same in a sentence: "5 min ago". */
+export function ago(time: number, now = Date.now()): string {
+  const minutes = Math.floor((now - time) / 60_000);
+  if (minutes < 1) return "just now";
+  if (minutes < 60) return `${minutes} min ago`;
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;
+  return new Date(time).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
+}
+
 export function tokens(count: number): string {
   if (count < 1000) return plural(count, "token");
   return count < 999_500 ? `${Math.round(count / 1000)} k tokens` : `${(count / 1e6).toFixed(1)} M tokens`;

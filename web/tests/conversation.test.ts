@@ -7,7 +7,8 @@ import { type Actions, exact, pretty, relative } from "../src/conversation/piece
 import { markdownReady, pieceEnd, QuestionRow, TextRow } from "../src/conversation/rows";
 import type { CallPart, QuestionPart, SessionState } from "../src/conversation/state";
 import { type Row, Transcript } from "../src/conversation/transcript";
-import { ago, duration, folder, addClientNames, who, words } from "../src/conversation/words";
+import { duration, folder, addClientNames, who, words } from "../src/conversation/words";
+import { ago } from "../src/time";
 import { count } from "../src/time";
 import { loadCards } from "../src/conversation/loadCards";
 

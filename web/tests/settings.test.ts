@@ -198,10 +198,12 @@ describe("people", () => {
       { id: "a", by: "token:ann", status: "running", modified: NOW },
       { id: "b", by: "token:ann", status: "waiting", modified: NOW },
       { id: "c", by: "task:t1", status: "running", modified: NOW },
+      { id: "d", by: "person:ben@example.org", status: "idle", modified: NOW },
+      { id: "e", by: "task:t2", owner: "cleo", status: "idle", modified: NOW },
     ];
     open("people", { "GET /sessions": { sessions }, "GET /people/me": { person: "", scopes: [], admin: false, quotas: [], tokens: [] } });
     await loaded("Sessions of people");
-    expect(rows().map((row) => row.slice(0, 4))).toEqual([["ann", "2", "1", "1"]]);
+    expect(rows().map((row) => row.slice(0, 4))).toEqual([["ann", "2", "1", "1"], ["ben@example.org", "1", "", ""], ["cleo", "1", "", ""]]);
     expect(document.querySelector("td a")!.getAttribute("href")).toContain("filter=by%3Aann");
   });
 });

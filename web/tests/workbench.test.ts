@@ -350,7 +350,8 @@ test("usage: what nobody told is unknown", () => {
   const more = [...rows, { day: "2026-01-02", session: "d", agent: "x", model: "m", turns: 1, job: "job-3", automation: "nightly", person: "ada", cost: 1 }];
   expect(sums(more, "job", (job) => `name of ${job}`).map(({ name }) => name)).toEqual(["name of job-3", "tasks of earlier runs"]);
   expect(sums(more, "automation").map(({ name, link }) => [name, link?.endsWith("/app/automations/nightly")])).toEqual([["nightly", true]]);
-  expect(sums(more, "person").map(({ name }) => name)).toEqual(["the host itself", "ada"]);
+  const spenders = ["ada", "token:owner", "token:laptop"].map((person) => ({ ...more[2]!, person }));
+  expect(sums([...more, ...spenders], "person").map(({ name }) => name).sort()).toEqual(["You", "ada", "laptop", "the host itself"]);
   expect(sourceWords({ prices: "genai-prices 1" })).toBe("");
   expect(sourceWords({ prices: "genai-prices 1", prices_date: "2026-10-20", priced_as: { "gpt-5.2-codex": "gpt-5.2" } })).toBe("~ by the list prices of genai-prices 1, the newest of 2026-10-20; gpt-5.2-codex as gpt-5.2.");
 });

@@ -3,6 +3,7 @@
 import { plain } from "../conversation/pieces";
 import type { SessionState, TextPart } from "../conversation/state";
 import { make } from "../page";
+import { FRAME } from "../texts/list";
 
 /** More of one text at a time would be read for minutes. */
 const MOST_CHARS = 600;
@@ -44,7 +45,7 @@ export class Announcer {
     const cards = [...view.querySelectorAll<HTMLElement>("#transcript .card:not(:has(dl))")];
     const title = cards.at(-1)?.querySelector("h2");
     const id = title?.id ?? "";
-    if (id && id !== this.card) this.urgent.textContent = `Needs you: ${title?.textContent ?? ""}`;
+    if (id && id !== this.card) this.urgent.textContent = FRAME.announced(title?.textContent ?? "");
     if (!id) this.urgent.textContent = "";
     this.card = id;
   }

@@ -5,7 +5,7 @@ import { Scope } from "../scope";
 import { make, makeButton } from "../page";
 import { type Agent, ask, v1 } from "../v1";
 import { frame, headOf, keepSecret } from "./automationFrame";
-import { AUTOMATIONS } from "../texts/automations";
+import { AUTOMATIONS, FORM } from "../texts/automations";
 import { type Automation, browserZone, DAYS, dueWords, fieldFor, MISSED, OVERLAP, type Plan, planOf, type Values, valuesOf } from "./automationModel";
 import { MODES } from "./messageBox";
 import type { View, ViewContext } from "./view";
@@ -24,64 +24,64 @@ interface FieldSpec {
   at?: string[];
 }
 
-const WHEN: Options = [["daily", "On days, at a time"], ["every", "At an interval"], ["at", "Once"], ["hook", "When another system calls (hook)"], ["files", "When files change"], ["after", "After another automation or a job"], ["none", "Manually"], ["cron", "Custom (cron)"]];
+const WHEN: Options = [["daily", FORM.onDaysAtATime], ["every", FORM.atAnInterval], ["at", FORM.once], ["hook", FORM.whenAnotherSystemCallsHook], ["files", FORM.whenFilesChange], ["after", FORM.afterAnotherAutomation], ["none", FORM.manually], ["cron", FORM.customCron]];
 /** Only for a plan that has them: the form edits one trigger. */
-const SEVERAL: Options[number] = ["several", "Several triggers, as they are"];
+const SEVERAL: Options[number] = ["several", FORM.severalTriggersAsTheyAre];
 const ENDS = ["succeeded", "failed", "canceled", "interrupted"];
 
 /** The browser's own zone is the first. */
 const ZONES: Options = [...new Set([browserZone(), "UTC", ...(typeof Intl.supportedValuesOf === "function" ? Intl.supportedValuesOf("timeZone") : [])])].map((zone) => [zone, zone.replace(/_/g, " ")]);
 
 const FIRST: FieldSpec[] = [
-  { path: "name", label: "Name", hint: "Lower case letters, digits and hyphens, such as morning-review" },
-  { path: "title", label: "Title (optional)" },
+  { path: "name", label: FORM.name, hint: FORM.lowerCaseLettersDigits },
+  { path: "title", label: FORM.titleOptional },
 ];
 const TRIGGER: FieldSpec[] = [
-  { path: "when", label: "Trigger", options: WHEN },
-  { path: "daily.days", label: "Repeat", options: DAYS, at: ["daily"] },
-  { path: "daily.time", label: "At", kind: "time", at: ["daily"] },
-  { path: "schedule.cron", label: "Cron", hint: "Minute, hour, day, month, weekday: 0 7 * * 1-5 is 7:00 from Monday to Friday. Or @hourly, @daily, @weekly", at: ["cron"] },
-  { path: "schedule.every", label: "Every", hint: "90s, 15m, 2h or 1d", at: ["every"] },
-  { path: "schedule.at", label: "At", kind: "datetime-local", at: ["at"] },
-  { path: "schedule.zone", label: "Time zone", options: ZONES, at: ["daily", "cron", "at"] },
-  { path: "hook.filter", label: "Only if (optional)", kind: "area", hint: "One condition in a line on the call's JSON: /action = opened, or /ref ~ refs/heads/.* for a pattern", at: ["hook"] },
-  { path: "hook.per_minute", label: "Calls in a minute, at most", kind: "number", at: ["hook"] },
-  { path: "files.folder", label: "Folder", at: ["files"] },
-  { path: "files.globs", label: "Files", hint: "Patterns such as *.csv, separated by commas; empty: all files", at: ["files"] },
-  { path: "files.excludes", label: "But not", hint: "Patterns, separated by commas", at: ["files"] },
-  { path: "files.quiet", label: "Seconds without a further change", kind: "number", at: ["files"] },
-  { path: "after.automation", label: "After the automation", list: "automations", hint: "Its name; or name a job below", at: ["after"] },
-  { path: "after.job", label: "Or after the job", list: "jobs", at: ["after"] },
-  { path: "after.outcomes", label: "How it ended", at: ["after"] },
+  { path: "when", label: FORM.trigger, options: WHEN },
+  { path: "daily.days", label: FORM.repeat, options: DAYS, at: ["daily"] },
+  { path: "daily.time", label: FORM.at, kind: "time", at: ["daily"] },
+  { path: "schedule.cron", label: FORM.cron, hint: FORM.minuteHourDayMonthWeekday, at: ["cron"] },
+  { path: "schedule.every", label: FORM.every, hint: FORM.n90s15m2hOr1d, at: ["every"] },
+  { path: "schedule.at", label: FORM.at, kind: "datetime-local", at: ["at"] },
+  { path: "schedule.zone", label: FORM.timeZone, options: ZONES, at: ["daily", "cron", "at"] },
+  { path: "hook.filter", label: FORM.onlyIfOptional, kind: "area", hint: FORM.oneConditionInALine, at: ["hook"] },
+  { path: "hook.per_minute", label: FORM.callsInAMinute, kind: "number", at: ["hook"] },
+  { path: "files.folder", label: FORM.folder, at: ["files"] },
+  { path: "files.globs", label: FORM.files, hint: FORM.patternsSuchAsCsvSeparated, at: ["files"] },
+  { path: "files.excludes", label: FORM.but, hint: FORM.patternsSeparatedByCommas, at: ["files"] },
+  { path: "files.quiet", label: FORM.secondsWithoutAFurtherChange, kind: "number", at: ["files"] },
+  { path: "after.automation", label: FORM.afterTheAutomation, list: "automations", hint: FORM.itsNameOrName, at: ["after"] },
+  { path: "after.job", label: FORM.orAfterTheJob, list: "jobs", at: ["after"] },
+  { path: "after.outcomes", label: FORM.howItEnded, at: ["after"] },
 ];
 const START: FieldSpec[] = [
-  { path: "what", label: "Start", options: [["prompt", "A prompt for an agent"], ["job", "A job"]] },
-  { path: "prompt.text", label: "Prompt", kind: "area", hint: "{{payload}} is the call's JSON, {{/a/b}} a value in it, {{files}} the changed files, {{after}} what has ended", at: ["prompt"] },
-  { path: "prompt.agent", label: "Agent", options: [], at: ["prompt"] },
-  { path: "prompt.model", label: "Model", options: [["", "The agent's own choice"]], at: ["prompt"] },
-  { path: "prompt.cwd", label: "Folder", hint: "An absolute path; empty: the first folder of the host", list: "folders", at: ["prompt"] },
-  { path: "prompt.config", label: "What it may do", options: MODES, at: ["prompt"] },
-  { path: "prompt.worktree", label: "Work in a separate copy", kind: "box", at: ["prompt"] },
-  { path: "prompt.place", label: "Place", options: [["", "Where its folder is"]], at: ["prompt"] },
-  { path: "prompt.label", label: "Only at a host with the label", options: [["", "Any host"]], at: ["prompt"] },
-  { path: "job.job", label: "Job", options: [], at: ["job"] },
-  { path: "job.input", label: "Input for the job (optional)", kind: "area", at: ["job"] },
-  { path: "job.cwd", label: "Folder", hint: "An absolute path; empty: the first folder of the host", list: "folders", at: ["job"] },
-  { path: "job.place", label: "Place", options: [["", "Where its folder is"]], at: ["job"] },
-  { path: "job.label", label: "Only at a host with the label", options: [["", "Any host"]], at: ["job"] },
+  { path: "what", label: FORM.start, options: [["prompt", FORM.aPromptForAnAgent], ["job", FORM.aJob]] },
+  { path: "prompt.text", label: FORM.prompt, kind: "area", hint: FORM.payloadIsTheCallsJson, at: ["prompt"] },
+  { path: "prompt.agent", label: FORM.agent, options: [], at: ["prompt"] },
+  { path: "prompt.model", label: FORM.model, options: [["", FORM.theAgentsOwnChoice]], at: ["prompt"] },
+  { path: "prompt.cwd", label: FORM.folder, hint: FORM.anAbsolutePathEmpty, list: "folders", at: ["prompt"] },
+  { path: "prompt.config", label: FORM.whatItMayDo, options: MODES, at: ["prompt"] },
+  { path: "prompt.worktree", label: FORM.workInASeparateCopy, kind: "box", at: ["prompt"] },
+  { path: "prompt.place", label: FORM.place, options: [["", FORM.whereItsFolder]], at: ["prompt"] },
+  { path: "prompt.label", label: FORM.onlyAtAHost, options: [["", FORM.anyHost]], at: ["prompt"] },
+  { path: "job.job", label: FORM.job, options: [], at: ["job"] },
+  { path: "job.input", label: FORM.inputForTheJobOptional, kind: "area", at: ["job"] },
+  { path: "job.cwd", label: FORM.folder, hint: FORM.anAbsolutePathEmpty, list: "folders", at: ["job"] },
+  { path: "job.place", label: FORM.place, options: [["", FORM.whereItsFolder]], at: ["job"] },
+  { path: "job.label", label: FORM.onlyAtAHost, options: [["", FORM.anyHost]], at: ["job"] },
 ];
 const RULES: FieldSpec[] = [
-  { path: "missed", label: "If no host ran when it was due", options: Object.entries(MISSED) },
-  { path: "missed_limit", label: "Made up for at most", kind: "number" },
-  { path: "overlap", label: "If the run before still works", options: Object.entries(OVERLAP) },
-  { path: "parallel", label: "Side by side at most", kind: "number" },
-  { path: "stop_after_failures", label: "Stops after so many failures in a row (0: never)", kind: "number" },
-  { path: "stop_after_runs", label: "Stops after so many runs (0: never)", kind: "number" },
-  { path: "stop_at", label: "Stops at (optional)", hint: "2027-01-31T09:00" },
-  { path: "budget.dollars", label: "A run costs at most, in dollars (optional)", hint: "Then it waits and asks" },
-  { path: "budget.tokens", label: "A run uses at most, in tokens (optional)" },
-  { path: "keep_days", label: "Days that runs stay in the history", kind: "number" },
-  { path: "keep_runs", label: "Runs that stay in the history", kind: "number" },
+  { path: "missed", label: FORM.ifNoHostRan, options: Object.entries(MISSED) },
+  { path: "missed_limit", label: FORM.madeUpForAtMost, kind: "number" },
+  { path: "overlap", label: FORM.ifTheRunBeforeStill, options: Object.entries(OVERLAP) },
+  { path: "parallel", label: FORM.sideBySideAtMost, kind: "number" },
+  { path: "stop_after_failures", label: FORM.stopsAfterSoManyFailures, kind: "number" },
+  { path: "stop_after_runs", label: FORM.stopsAfterSoManyRuns, kind: "number" },
+  { path: "stop_at", label: FORM.stopsAtOptional, hint: "2027-01-31T09:00" },
+  { path: "budget.dollars", label: FORM.aRunCostsAtMost, hint: FORM.thenItWaitsAndAsks },
+  { path: "budget.tokens", label: FORM.aRunUsesAtMost },
+  { path: "keep_days", label: FORM.daysThatRunsStay, kind: "number" },
+  { path: "keep_runs", label: FORM.runsThatStay, kind: "number" },
 ];
 const ALL = [...FIRST, ...TRIGGER, ...START, ...RULES];
 
@@ -111,8 +111,8 @@ export class AutomationForm implements View {
     private readonly id: string | undefined,
     private readonly context: ViewContext,
   ) {
-    this.title = id ? "Edit the automation" : "New automation";
-    frame(this.element, headOf(this.title, "Choose a trigger, what to run, and what to do about missed or overlapping runs."), [], this.form, true);
+    this.title = id ? FORM.editTheAutomation : FORM.newAutomation;
+    frame(this.element, headOf(this.title, FORM.chooseATrigger), [], this.form, true);
     this.build();
     this.load();
   }
@@ -123,15 +123,15 @@ export class AutomationForm implements View {
 
   private build(): void {
     this.form.noValidate = true;
-    this.save.textContent = this.id ? "Save" : "Create automation";
+    this.save.textContent = this.id ? FORM.save : FORM.createAutomation;
     this.trouble.setAttribute("role", "alert");
     this.preview.setAttribute("role", "status");
     for (const spec of ALL) this.fields.set(spec.path, field(spec));
     const rules = make("details", "auto-rules");
-    rules.append(make("summary", "", "Missed runs, overlap, limits"), ...this.boxes(RULES));
+    rules.append(make("summary", "", FORM.missedRunsOverlapLimits), ...this.boxes(RULES));
     const foot = make("div", "answers");
-    foot.append(this.save, makeButton("", "Cancel", () => this.context.go(this.id ? { at: "automations", id: this.id } : { at: "automations" })));
-    this.form.append(...this.boxes(FIRST), make("h2", "", "When"), ...this.boxes(TRIGGER), this.preview, make("h2", "", "What to start"), ...this.boxes(START), rules, this.trouble, foot);
+    foot.append(this.save, makeButton("", FORM.cancel, () => this.context.go(this.id ? { at: "automations", id: this.id } : { at: "automations" })));
+    this.form.append(...this.boxes(FIRST), make("h2", "", FORM.when), ...this.boxes(TRIGGER), this.preview, make("h2", "", FORM.whatToStart), ...this.boxes(START), rules, this.trouble, foot);
     // Not with the change that a click on the button brings: the button would move away under the pointer.
     this.form.addEventListener("input", (event) => this.clearErrorAt(event.target as Element));
     this.form.addEventListener("change", () => this.choose());
@@ -172,7 +172,7 @@ export class AutomationForm implements View {
       this.before = plan;
       if (plan.on?.length) this.choices("when", [SEVERAL, ...WHEN]);
       this.fill(valuesOf(plan, name));
-      if (source === "file") this.report("It is written in automations.toml: change it there.");
+      if (source === "file") this.report(FORM.itIsWrittenInAutomations);
       if (document.activeElement === document.body) this.fields.get("name")?.input.focus();
     };
     this.scope.latest((signal) => ask("GET /automations/{id}", { id }, { signal }), take)();
@@ -180,7 +180,7 @@ export class AutomationForm implements View {
 
   private async offerAgents(signal: AbortSignal): Promise<void> {
     this.agents = await v1.agents(signal);
-    this.choices("prompt.agent", [["", "The host's own choice"], ...this.agents.map(({ id, name, missing }): [string, string] => [id, missing ? `${name} (not ready)` : name])]);
+    this.choices("prompt.agent", [["", FORM.theHostsOwnChoice], ...this.agents.map(({ id, name, missing }): [string, string] => [id, missing ? FORM.notReady(name) : name])]);
   }
 
   private async offerJobs(signal: AbortSignal): Promise<void> {
@@ -205,8 +205,8 @@ export class AutomationForm implements View {
   private async offerWhere(signal: AbortSignal): Promise<void> {
     this.where = await whereChoices(signal);
     for (const what of ["prompt", "job"]) {
-      this.choices(`${what}.place`, [["", "Where its folder is"], ...this.where.places.map((each): [string, string] => [each, each])]);
-      this.choices(`${what}.label`, [["", "Any host"], ...this.where.labels.map((each): [string, string] => [each, each])]);
+      this.choices(`${what}.place`, [["", FORM.whereItsFolder], ...this.where.places.map((each): [string, string] => [each, each])]);
+      this.choices(`${what}.label`, [["", FORM.anyHost], ...this.where.labels.map((each): [string, string] => [each, each])]);
     }
   }
 
@@ -238,7 +238,7 @@ export class AutomationForm implements View {
       this.toggle(`${what}.label`, mine && this.where.labels.length + (values[`${what}.label`] ?? "").length > 0);
     }
     const agent = this.agents.find(({ id }) => id === values["prompt.agent"]);
-    this.choices("prompt.model", [["", "The agent's own choice"], ...(agent?.models ?? []).map(({ id, name }): [string, string] => [id, name])]);
+    this.choices("prompt.model", [["", FORM.theAgentsOwnChoice], ...(agent?.models ?? []).map(({ id, name }): [string, string] => [id, name])]);
     void this.checkTrigger();
   }
 
@@ -264,7 +264,7 @@ export class AutomationForm implements View {
       const text = values["prompt.text"]?.trim() ? {} : { "prompt.text": "-" };
       const { when: words, next = [] } = await ask("POST /automations/check", {}, { body: planOf({ ...values, ...text, what: "prompt" }), signal: this.scope.signal });
       if (mine !== this.checks) return;
-      this.preview.textContent = `${words.charAt(0).toUpperCase()}${words.slice(1)}.${next[0] ? ` Next: ${dueWords(next[0], Date.now())}.` : ""}`;
+      this.preview.textContent = `${words.charAt(0).toUpperCase()}${words.slice(1)}.${next[0] ? FORM.next(dueWords(next[0], Date.now())) : ""}`;
       this.preview.hidden = false;
       for (const path of ["daily.time", "schedule.cron", "schedule.every", "schedule.at", "schedule.zone"]) clearError(this.fields.get(path));
     } catch (error) {
@@ -393,7 +393,7 @@ function outcomes(spec: FieldSpec, wrong: HTMLElement): Field {
     line.append(input, value);
     return [input, line] as const;
   });
-  box.append(make("legend", "", spec.label), ...boxes.map(([, line]) => line), make("p", "soft field-hint", "None ticked: however it ends"), wrong);
+  box.append(make("legend", "", spec.label), ...boxes.map(([, line]) => line), make("p", "soft field-hint", FORM.noneTickedHoweverItEnds), wrong);
   const read = () => boxes.flatMap(([input]) => (input.checked ? [input.value] : [])).join(" ");
   return { spec, box, input: boxes[0]?.[0] ?? box, wrong, read, write: (value) => boxes.forEach(([input]) => (input.checked = value.split(" ").includes(input.value))) };
 }

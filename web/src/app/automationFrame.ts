@@ -3,6 +3,7 @@
 import { make } from "../page";
 import { icon } from "../icons";
 import { pathOf } from "./router";
+import { AUTOMATION } from "../texts/automations";
 
 export function headOf(title: string, about: string): HTMLElement {
   const text = make("div", "head-text");
@@ -16,7 +17,7 @@ export function frame(element: HTMLElement, text: HTMLElement, acts: HTMLElement
     const button = make("a", "icon shown-back");
     button.href = pathOf({ at: "automations" });
     button.append(icon("back"));
-    button.setAttribute("aria-label", "All automations");
+    button.setAttribute("aria-label", AUTOMATION.all);
     head.append(button);
   }
   head.append(text, ...acts);

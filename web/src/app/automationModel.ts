@@ -3,6 +3,7 @@
 import { clock, cost, span, tokens } from "../time";
 import type { Icon } from "../icons";
 import type { AutomationInfo, AutomationPlan, MissedTimes, RunSummary } from "../rest";
+import { AUTOMATION } from "../texts/automations";
 
 export type Trigger = "schedule" | "hook" | "files" | "after" | "none";
 type Json = Record<string, unknown>;
@@ -19,10 +20,10 @@ export type Look = "ok" | "work" | "bad" | "";
 
 export function stateOf(automation: Automation): { word: string; look: Look; reason: string } {
   const reason = automation.enabled ? "" : named(automation.reason ?? "");
-  if (automation.open?.length) return { word: "Working", look: "work", reason };
-  if (automation.enabled) return { word: automation.trigger === "none" ? "By hand" : "On", look: automation.trigger === "none" ? "" : "ok", reason };
-  if (automation.stopped) return { word: "Stopped", look: "bad", reason };
-  return { word: reason ? "Paused" : "Off", look: "", reason };
+  if (automation.open?.length) return { word: AUTOMATION.working, look: "work", reason };
+  if (automation.enabled) return { word: automation.trigger === "none" ? AUTOMATION.byHand : AUTOMATION.on, look: automation.trigger === "none" ? "" : "ok", reason };
+  if (automation.stopped) return { word: AUTOMATION.stopped, look: "bad", reason };
+  return { word: reason ? AUTOMATION.paused : AUTOMATION.off, look: "", reason };
 }
 
 /** The host names people as `token:phone`. Pages show only the name, and keys of the plan in words. */
@@ -34,15 +35,15 @@ export function named(text: string): string {
 export const hasTrigger = ({ trigger, triggers = [] }: Automation, kind: Trigger): boolean => trigger === kind || triggers.includes(kind);
 
 export function triggerWords({ trigger, triggers = [], when = "" }: Automation): string {
-  if (trigger === "none") return "Manually";
+  if (trigger === "none") return AUTOMATION.manually;
   if (triggers.length > 1) return when.charAt(0).toUpperCase() + when.slice(1);
-  if (trigger === "hook") return `When another system calls ${when.replace(/^POST /, "")}`;
-  if (trigger === "files") return `When ${when}`;
+  if (trigger === "hook") return AUTOMATION.hook(when.replace(/^POST /, ""));
+  if (trigger === "files") return AUTOMATION.when(when);
   return when.charAt(0).toUpperCase() + when.slice(1);
 }
 
 export function startsWords({ job, prompt }: Plan): string {
-  if (job) return `Job ${job.job}`;
+  if (job) return AUTOMATION.job(job.job);
   const text = (prompt?.text ?? "").trim().replace(/\s+/g, " ");
   return `${prompt?.agent ? `${prompt.agent}: ` : ""}${text.length > 140 ? `${text.slice(0, 139)}…` : text}`;
 }
@@ -74,21 +75,21 @@ export function nextWords(automation: Automation, now: number): string {
   const [first] = automation.next ?? [];
   // The trigger names the time in its zone; without this, the two times seem to differ.
   const zone = automation.plan.schedule?.zone;
-  const elsewhere = zone && zone !== browserZone() && (first ?? 0) - now >= 3_600_000 ? " (your time)" : "";
-  if (first !== undefined) return `Next: ${dueWords(first, now)}${elsewhere}`;
-  if (!automation.enabled) return "Starts nothing on its own";
-  return automation.trigger === "schedule" ? "Not due any more" : "";
+  const elsewhere = zone && zone !== browserZone() && (first ?? 0) - now >= 3_600_000 ? AUTOMATION.yourTime : "";
+  if (first !== undefined) return AUTOMATION.next(dueWords(first, now), elsewhere);
+  if (!automation.enabled) return AUTOMATION.startsNothingOnItsOwn;
+  return automation.trigger === "schedule" ? AUTOMATION.notDueAnyMore : "";
 }
 
 const OUTCOMES: Record<string, [word: string, icon: Icon, look: Look]> = {
-  pending: ["Starts", "todo", "work"],
-  running: ["Working", "work", "work"],
-  succeeded: ["Done", "done", "ok"],
-  failed: ["Failed", "failed", "bad"],
-  canceled: ["Stopped", "stop", ""],
-  interrupted: ["Interrupted", "interrupted", ""],
-  skipped: ["Skipped", "next", ""],
-  missed: ["Missed", "next", ""],
+  pending: [AUTOMATION.starts, "todo", "work"],
+  running: [AUTOMATION.working, "work", "work"],
+  succeeded: [AUTOMATION.done, "done", "ok"],
+  failed: [AUTOMATION.failed, "failed", "bad"],
+  canceled: [AUTOMATION.stopped, "stop", ""],
+  interrupted: [AUTOMATION.interrupted, "interrupted", ""],
+  skipped: [AUTOMATION.skipped, "next", ""],
+  missed: [AUTOMATION.missed, "next", ""],
 };
 
 export function outcomeOf(run: Run): { word: string; icon: Icon; look: Look } {
@@ -97,25 +98,25 @@ export function outcomeOf(run: Run): { word: string; icon: Icon; look: Look } {
 }
 
 export function lastWords(run: Run | null | undefined, now: number): string {
-  return run ? `${outcomeOf(run).word} ${timeWords(run.ended ?? run.started ?? run.due, now)}` : "Has not run yet";
+  return run ? `${outcomeOf(run).word} ${timeWords(run.ended ?? run.started ?? run.due, now)}` : AUTOMATION.hasNotRunYet;
 }
 
 /** Runs and due times without one, the newest first. */
 export function inOrder(runs: Run[], missed: MissedTimes[], now: number): Run[] {
   const lost = missed.map(({ count, first, last, reason, more }): Run => {
-    const until = first === last ? "" : `, the last ${timeWords(last, now)}`;
-    return { id: "", automation: "", name: "", cause: "schedule", due: first, status: "missed", by: "", reason: `${more ? "More than " : ""}${count} due ${count === 1 ? "time" : "times"}${until}. ${reason}` };
+    const until = first === last ? "" : AUTOMATION.theLast(timeWords(last, now));
+    return { id: "", automation: "", name: "", cause: "schedule", due: first, status: "missed", by: "", reason: AUTOMATION.runsMissed(count, more === true, until, reason) };
   });
   return [...runs, ...lost].sort((a, b) => b.due - a.due);
 }
 
 export const running = ({ status = "pending" }: Run): boolean => status === "pending" || status === "running";
 
-const CAUSES: Record<string, string> = { schedule: "by its schedule", hook: "by its hook", files: "by changed files", after: "after what it follows", none: "", person: "" };
+const CAUSES: Record<string, string> = { schedule: AUTOMATION.bySchedule, hook: AUTOMATION.byHook, files: AUTOMATION.byFiles, after: AUTOMATION.afterWhatItFollows, none: "", person: "" };
 
 export function causeWords(run: Run): string {
   const words = run.cause === "person" ? `by ${named(run.by)}` : (CAUSES[run.cause] ?? run.cause);
-  return run.late ? `${words}, made up for` : words;
+  return run.late ? AUTOMATION.madeUp(words) : words;
 }
 
 export function tookWords(run: Run): string {
@@ -130,8 +131,8 @@ export function usedWords(run: Run): string {
   return [all ? tokens(all) : "", money].filter(Boolean).join(", ");
 }
 
-export const MISSED: Record<string, string> = { last: "The latest missed run is made up for, once", skip: "Missed runs are skipped", all: "All missed runs are made up for" };
-export const OVERLAP: Record<string, string> = { "": "As usual: hooks and followers wait, others are skipped", skip: "The new run is skipped", queue: "The new run waits", cancel: "The old run is stopped", parallel: "Both run side by side" };
+export const MISSED: Record<string, string> = { last: AUTOMATION.theLatestMissedRun, skip: AUTOMATION.missedRunsAreSkipped, all: AUTOMATION.allMissedRunsAreMade };
+export const OVERLAP: Record<string, string> = { "": AUTOMATION.asUsualHooksAndFollowers, skip: AUTOMATION.theNewRunIsSkipped, queue: AUTOMATION.theNewRunWaits, cancel: AUTOMATION.theOldRunIsStopped, parallel: AUTOMATION.bothRunSideBySide };
 
 // -- the form -----------------------------------------------------------------------------------------------------------
 
@@ -158,7 +159,7 @@ function scalar(text: string): unknown {
 }
 
 /** The days of `0 7 * * DAYS` that the form offers. */
-export const DAYS: [cron: string, text: string][] = [["*", "Every day"], ["1-5", "Every weekday"], ["1", "Every Monday"], ["2", "Every Tuesday"], ["3", "Every Wednesday"], ["4", "Every Thursday"], ["5", "Every Friday"], ["6", "Every Saturday"], ["0", "Every Sunday"]];
+export const DAYS: [cron: string, text: string][] = [["*", AUTOMATION.everyDay], ["1-5", AUTOMATION.everyWeekday], ["1", AUTOMATION.everyMonday], ["2", AUTOMATION.everyTuesday], ["3", AUTOMATION.everyWednesday], ["4", AUTOMATION.everyThursday], ["5", AUTOMATION.everyFriday], ["6", AUTOMATION.everySaturday], ["0", AUTOMATION.everySunday]];
 
 /** The days and the time of day of a cron line; undefined where the form cannot show it so. */
 export function dailyOf(cron: string): { days: string; time: string } | undefined {

@@ -9,7 +9,7 @@ import { make } from "../page";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { Scope } from "../scope";
 import { askFirst } from "../shortcuts";
-import { AUTOMATIONS } from "../texts/automations";
+import { AUTOMATIONS, AUTOMATION } from "../texts/automations";
 import { ask, channelAddress, sessionAddress } from "../v1";
 import { AutomationForm } from "./automationForm";
 import { frame, headOf, takeSecret } from "./automationFrame";
@@ -274,7 +274,7 @@ const outcomeCell = (run: Run): TemplateResult => html`<div><span class="job-sta
 function endedCell(run: Run, now: number, cancel: (run: Run) => void): Content {
   if (running(run)) return html`<button type="button" class="btn small" aria-label=${AUTOMATIONS.stopRun(timeWords(run.due, now))} @click=${() => cancel(run)}>${AUTOMATIONS.stop}</button>`;
   const took = tookWords(run);
-  return run.ended && run.started ? `${timeWords(run.ended, now)}${took ? `, after ${took}` : ""}` : "";
+  return run.ended && run.started ? `${timeWords(run.ended, now)}${AUTOMATION.after(took)}` : "";
 }
 
 function startedLink(run: Run): Content {

@@ -2,6 +2,7 @@
 
 import { notify } from "../notifications";
 import { type Entry, moves } from "./entries";
+import { AWAY } from "../texts/settings";
 
 interface Away {
   title: string;
@@ -25,9 +26,9 @@ export function awayNotices(before: ReadonlyMap<string, Entry["state"]>, entries
   const waiting = [...folders].map((folder): Away => {
     const [first, ...others] = entries.filter((entry) => entry.folder === folder && asks(entry));
     const tag = `need/${folder}`;
-    if (first && others.length === 0) return { title: first.title, body: first.line || "Waiting for you.", tag, entry: first };
-    return { title: `${others.length + 1} things wait in ${folder}`, body: [first, ...others].map((entry) => entry?.title).join(", "), tag };
+    if (first && others.length === 0) return { title: first.title, body: first.line || AWAY.waitingForYou, tag, entry: first };
+    return { title: AWAY.thingsWait(others.length + 1, folder), body: [first, ...others].map((entry) => entry?.title).join(", "), tag };
   });
   const ended = moved.filter((entry) => !moves(entry) && ["work", "queued"].includes(before.get(entry.key) ?? ""));
-  return [...waiting, ...ended.map((entry): Away => ({ title: entry.title, body: entry.state === "done" ? "Done." : entry.line, tag: entry.key, entry }))];
+  return [...waiting, ...ended.map((entry): Away => ({ title: entry.title, body: entry.state === "done" ? AWAY.done : entry.line, tag: entry.key, entry }))];
 }

@@ -2,6 +2,7 @@
 
 import { base64, picture, size } from "../conversation/pieces";
 import { make } from "../page";
+import { BINARY } from "../texts/review";
 
 type Side = "before" | "after";
 
@@ -9,10 +10,10 @@ type Side = "before" | "after";
 export type ReadSide = (side: Side) => Promise<Blob | undefined>;
 
 const PICTURES: Record<string, string> = { png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp" };
-const NAMES: Record<Side, string> = { before: "Before", after: "After" };
+const NAMES: Record<Side, string> = { before: BINARY.before, after: BINARY.after };
 
 export async function binaryView(content: HTMLElement, path: string, read: ReadSide): Promise<void> {
-  content.replaceChildren(make("p", "soft pad", "Reading both sides…"));
+  content.replaceChildren(make("p", "soft pad", BINARY.readingBothSides));
   const sides = await Promise.all((["before", "after"] as const).map(async (side) => sideView(side, path, await read(side))));
   const view = make("div", "sides pad");
   view.append(...sides);

@@ -8,6 +8,7 @@ import { exact, relative } from "../conversation/pieces";
 import { active, waitingApproval } from "../conversation/state";
 import { type ChangedFile, v1 } from "../v1";
 import type { OpenSession } from "./view";
+import { CHANGE_SOURCE } from "../texts/review";
 
 export interface FileView {
   path: string;
@@ -36,7 +37,7 @@ export interface Changes {
   shared?: boolean;
 }
 
-const NOTHING = "No files changed yet.";
+const NOTHING = CHANGE_SOURCE.noFilesChangedYet;
 const path = (id: string) => `/sessions/${encodeURIComponent(id)}`;
 
 export class ChangeSource {
@@ -53,15 +54,15 @@ export class ChangeSource {
     const found = await v1.changes(this.view.id, scope || undefined);
     const files = found.files ?? [];
     if (!found.git) return this.reported(scope);
-    if (found.note) return { ...this.reported(scope), note: `${found.note} Only what the agent reported is shown.` };
-    if (files.length === 0) return { files: [], note: scope ? "This turn has changed no file." : NOTHING };
+    if (found.note) return { ...this.reported(scope), note: CHANGE_SOURCE.onlyWhatTheAgentReported(found.note) };
+    if (files.length === 0) return { files: [], note: scope ? CHANGE_SOURCE.thisTurnHasChanged : NOTHING };
     return { files: withDiffs(files, await text(`${path(this.view.id)}/changes/diff${scope ? `?${new URLSearchParams({ turn: scope })}` : ""}`)), note: "" };
   }
 
   private async uncommitted(): Promise<Changes> {
     const { git, state = "", files = [] } = await v1.uncommitted(this.view.id);
     if (!git) return { ...this.reported(""), state };
-    if (files.length === 0) return { files: [], note: "Everything is committed.", state };
+    if (files.length === 0) return { files: [], note: CHANGE_SOURCE.everythingIsCommitted, state };
     return { files: withDiffs(files, await text(`${path(this.view.id)}/uncommitted/diff`)), note: "", state };
   }
 
@@ -74,7 +75,7 @@ export class ChangeSource {
       const lines = linesOf(exact(diff)).filter(({ kind }) => kind !== "file");
       return { path: relative(name, state?.cwd ?? ""), status: "modified", binary: false, reported: true, diff, lines, ...countOf(lines) };
     });
-    return { files, note: files.length === 0 ? NOTHING : "This folder is not in git: these are the changes that the agent reported." };
+    return { files, note: files.length === 0 ? NOTHING : CHANGE_SOURCE.thisFolder };
   }
 
   /** Changes that wait for approval are listed first. */

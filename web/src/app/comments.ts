@@ -1,7 +1,7 @@
 /** Comments on lines of a change: drafts until they are sent, one message with file, line and text. */
 
 import type { DiffLine } from "../conversation/diffLines";
-import { plural } from "../texts/plural";
+import { COMMENTS } from "../texts/review";
 
 export interface Comment {
   id: string;
@@ -45,17 +45,17 @@ export function hasMoved({ side, from, line, quote }: Comment, lines: DiffLine[]
   return quoteOf(lines, side, from ?? line, line) !== quote;
 }
 
-export const linesWord = ({ from, line }: Pick<Comment, "from" | "line">) => (from === undefined ? `line ${line}` : `lines ${from} to ${line}`);
+export const linesWord = ({ from, line }: Pick<Comment, "from" | "line">) => (from === undefined ? `line ${line}` : COMMENTS.lines(from, line));
 
 /** What the agent reads. */
 export function messageOf(comments: Comment[]): string {
   const ordered = [...comments].sort((one, other) => one.path.localeCompare(other.path) || one.line - other.line);
-  const lead = comments.length === 1 ? "A comment on your changes:" : `${plural(comments.length, "comment")} on your changes:`;
+  const lead = COMMENTS.lead(comments.length);
   return [
     lead,
     ...ordered.map((comment) => {
       const quote = comment.quote.trim().replace(/\n/g, "\n> ");
-      return `\`${comment.path}\`, ${linesWord(comment)}${comment.side === "old" ? " (before the change)" : ""}:\n${quote ? `> ${quote}\n` : ""}\n${comment.text}`;
+      return `\`${comment.path}\`, ${linesWord(comment)}${comment.side === "old" ? COMMENTS.beforeTheChange : ""}:\n${quote ? `> ${quote}\n` : ""}\n${comment.text}`;
     }),
   ].join("\n\n");
 }

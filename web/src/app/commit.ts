@@ -7,6 +7,7 @@ import { dialog } from "../shortcuts";
 import { ask, type ChangedFile, type Uncommitted, v1 } from "../v1";
 import type { OpenSession } from "./view";
 import { plural } from "../texts/plural";
+import { COMMIT } from "../texts/review";
 
 const UNDO_MS = 10_000;
 
@@ -23,7 +24,7 @@ async function choose(view: OpenSession, shown: ReadonlySet<string>): Promise<Ch
   const files = seen.files ?? [];
   const others = files.filter(({ path: each }) => !shown.has(each));
   const boxes = [...files.filter(({ path: each }) => shown.has(each)), ...others].map((file) => {
-    if (file === others[0]) list.append(make("p", "soft", "Also not committed, but not among the changes that are shown:"));
+    if (file === others[0]) list.append(make("p", "soft", COMMIT.alsoNotCommittedBut));
     const box = make("input");
     box.type = "checkbox";
     box.checked = shown.has(file.path);
@@ -33,24 +34,24 @@ async function choose(view: OpenSession, shown: ReadonlySet<string>): Promise<Ch
     list.append(label);
     return box;
   });
-  if (boxes.length === 0) list.append(make("p", "soft", "Nothing has changed since the last commit."));
+  if (boxes.length === 0) list.append(make("p", "soft", COMMIT.nothingHasChangedSince));
   return { seen, list, paths: () => boxes.filter(({ checked }) => checked).map(({ value }) => value) };
 }
 
 export async function commitDialog(view: OpenSession, shown: ReadonlySet<string>, done: () => void): Promise<void> {
   await view.attempt(async () => {
     const { paths, list, seen } = await choose(view, shown);
-    const box = dialog("Commit");
+    const box = dialog(COMMIT.commit);
     box.addEventListener("close", () => box.remove());
     const form = make("form", "stack");
     const message = make("textarea");
     message.rows = 3;
     message.value = view.state?.title ?? "";
-    const label = make("label", "", "Message");
+    const label = make("label", "", COMMIT.message);
     label.append(message);
     const trouble = make("p", "bad");
     trouble.setAttribute("role", "alert");
-    const button = make("button", "primary", "Commit");
+    const button = make("button", "primary", COMMIT.commit);
     const ticked = () => void (button.disabled = paths().length === 0);
     list.addEventListener("change", ticked);
     ticked();
@@ -76,12 +77,12 @@ export async function commitDialog(view: OpenSession, shown: ReadonlySet<string>
 export async function discardDialog(view: OpenSession, shown: ReadonlySet<string>, done: () => void): Promise<void> {
   await view.attempt(async () => {
     const { paths, list, seen } = await choose(view, shown);
-    const box = dialog("Discard changes?");
+    const box = dialog(COMMIT.discardChanges);
     box.addEventListener("close", () => box.remove());
     const trouble = make("p", "bad");
     trouble.setAttribute("role", "alert");
     const row = make("div", "answers");
-    const go = makeButton("danger", "Discard these files", async () => {
+    const go = makeButton("danger", COMMIT.discardTheseFiles, async () => {
       const chosen = paths();
       try {
         const { undo } = await ask("POST /sessions/{id}/discard", { id: view.id }, { body: { paths: chosen, state: seen.state ?? null } });
@@ -101,7 +102,7 @@ export async function discardDialog(view: OpenSession, shown: ReadonlySet<string
     };
     list.addEventListener("change", update);
     update();
-    box.append(make("p", "", "The selected files are restored to the last commit. You can undo this for ten seconds."), list, lost, trouble, row);
+    box.append(make("p", "", COMMIT.theSelectedFilesAreRestored), list, lost, trouble, row);
     box.showModal();
   });
 }
@@ -112,8 +113,8 @@ export function lostWords(files: readonly ChangedFile[]): string {
   const changed = files.filter(({ status }) => status !== "added");
   const count = (number: number, word: string) => plural(number, word);
   const lines = changed.reduce((sum, { added, removed }) => sum + added + removed, 0);
-  const words = [changed.length ? `${count(lines, "changed line")} in ${count(changed.length, "file")}` : "", fresh.length ? `${count(fresh.length, "new file")}, deleted` : ""].filter(Boolean);
-  return words.length ? `Lost: ${words.join("; ")}.` : "";
+  const words = [changed.length ? COMMIT.changed(lines, changed.length) : "", fresh.length ? `${count(fresh.length, "new file")}, deleted` : ""].filter(Boolean);
+  return words.length ? COMMIT.lost(words) : "";
 }
 
 function offerUndo(view: OpenSession, paths: string[], undo: string, done: () => void): void {
@@ -122,7 +123,7 @@ function offerUndo(view: OpenSession, paths: string[], undo: string, done: () =>
   const count = paths.length;
   strip.append(
     `${plural(count, "file")} discarded. `,
-    makeButton("", "Undo", () => {
+    makeButton("", COMMIT.undo, () => {
       strip.remove();
       void view.attempt(async () => {
         await ask("POST /sessions/{id}/discard/undo", { id: view.id }, { body: { paths, undo } });

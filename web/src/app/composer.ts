@@ -9,16 +9,17 @@ import { icon } from "../icons";
 import { MessageBox, post } from "./messageBox";
 import { preferences, remember, remembered } from "./preferences";
 import { lineOf } from "./word";
+import { COMPOSER } from "../texts/composer";
 
 type Attempt = (work: () => Promise<unknown>) => Promise<boolean>;
 
 const DRAFT_MS = 800;
 
 export class Composer extends MessageBox {
-  private readonly steer = makeButton("", "Send now", () => void this.send("steer"));
+  private readonly steer = makeButton("", COMPOSER.sendNow, () => void this.send("steer"));
   /** What is written while a card is open is an answer to it. */
-  private readonly denying = makeButton("btn small", "Deny with this note", () => void this.answer(false));
-  private readonly allowing = makeButton("btn small", "Allow with this note", () => void this.answer(true));
+  private readonly denying = makeButton("btn small", COMPOSER.denyWithThisNote, () => void this.answer(false));
+  private readonly allowing = makeButton("btn small", COMPOSER.allowWithThisNote, () => void this.answer(true));
   private readonly copy = make("span", "own-copy");
   private readonly sandbox = makeButton("sandbox-choice", "", () => void this.chooseSandbox());
   private readonly runs = make("p", "runs");
@@ -41,9 +42,9 @@ export class Composer extends MessageBox {
     super(report);
     this.element.id = "composer";
     this.area.id = "message";
-    this.area.setAttribute("aria-label", "Message");
+    this.area.setAttribute("aria-label", COMPOSER.message);
     this.button.id = "send";
-    this.button.setAttribute("aria-label", "Send");
+    this.button.setAttribute("aria-label", COMPOSER.send);
     this.steer.id = "steer";
     this.steer.title = "Ctrl+Enter";
     this.runs.id = "runs";
@@ -66,7 +67,7 @@ export class Composer extends MessageBox {
     this.mode.addEventListener("change", () => void this.attempt(() => v1.change(this.id, { config: { approvals: this.mode.value } })));
     this.denying.id = "deny-with-note";
     this.allowing.id = "allow-and-add";
-    this.copy.append(icon("branch"), make("span", "", "Separate copy"));
+    this.copy.append(icon("branch"), make("span", "", COMPOSER.separateCopy));
     this.sandbox.id = "sandbox";
     this.sandbox.setAttribute("aria-haspopup", "menu");
     this.sandbox.append(icon("shield"), make("span"));
@@ -109,10 +110,10 @@ export class Composer extends MessageBox {
   }
 
   private showSend(runs: boolean): void {
-    const [name, title] = runs ? ["Run", "Runs in the folder"] : this.busy ? ["Queue", "Sent when the agent is done"] : ["Send", "Send"];
+    const [name, title] = runs ? [COMPOSER.run, COMPOSER.runsInTheFolder] : this.busy ? [COMPOSER.queue, COMPOSER.sentWhenTheAgent] : [COMPOSER.send, COMPOSER.send];
     this.button.setAttribute("aria-label", name);
     this.button.title = title;
-    const text = runs ? "Runs in the folder of the session, without the agent." : "";
+    const text = runs ? COMPOSER.runsInTheFolderText : "";
     if (this.runs.textContent !== text) this.runs.textContent = text;
   }
 
@@ -152,9 +153,9 @@ export class Composer extends MessageBox {
     const chosen = String(state.config?.["approvals"] ?? "ask");
     if (document.activeElement !== this.mode) this.mode.value = chosen;
     const sandbox = String(state.config?.["sandbox"] ?? "");
-    this.sandbox.lastElementChild!.textContent = sandbox && sandbox !== "off" ? `Sandbox: ${sandbox}` : "Sandbox";
+    this.sandbox.lastElementChild!.textContent = sandbox && sandbox !== "off" ? COMPOSER.sandbox(sandbox) : COMPOSER.sandboxText;
     this.copy.hidden = !state.worktree;
-    this.copy.title = state.worktree?.branch ? `It works in a separate copy of the folder, on the branch ${state.worktree.branch}` : "";
+    this.copy.title = state.worktree?.branch ? COMPOSER.itWorksInASeparate(state.worktree.branch) : "";
     this.changed();
     if (this.restored) this.saveLater();
     this.restored = false;
@@ -264,12 +265,12 @@ function asksQuestion(state: SessionState): boolean {
 }
 
 function hint(state: SessionState, lost: boolean): string {
-  if (lost) return "Not connected. What you write is kept here";
-  if (state.origin?.kind === "agent") return "Only the agent that has started it writes here";
-  if (state.closed) return "This session is closed. Reopen it under More.";
+  if (lost) return COMPOSER.notConnectedWhatYouWrite;
+  if (state.origin?.kind === "agent") return COMPOSER.onlyTheAgent;
+  if (state.closed) return COMPOSER.thisSessionIsClosedReopen;
   const status = statusOf(state);
   const keys = hasKeys() && preferences().enterSends;
-  if (status === "waiting") return asksQuestion(state) ? "Answer above, or write here" : hasKeys() ? "Say what to change, or queue a message" : "Say what to change";
-  if (status === "running") return keys ? "Sent when the agent is done. Ctrl+Enter sends now" : "Sent when the agent is done";
-  return hasKeys() ? "Message the agent. @ file or session, / command, ! shell" : "Message the agent";
+  if (status === "waiting") return asksQuestion(state) ? COMPOSER.answerAboveOrWriteHere : hasKeys() ? COMPOSER.sayWhatToChange : COMPOSER.sayWhatToChangeText;
+  if (status === "running") return keys ? COMPOSER.sentWhenTheAgentText : COMPOSER.sentWhenTheAgent;
+  return hasKeys() ? COMPOSER.messageTheAgentFile : COMPOSER.messageTheAgent;
 }

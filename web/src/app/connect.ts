@@ -4,6 +4,7 @@ import { explain } from "../api";
 import { commandView } from "../commands";
 import { make, makeButton } from "../page";
 import { ask, type KnownAgent } from "../v1";
+import { CONNECT } from "../texts/settings";
 
 /** `changed`: an agent or a model has come, and the page asks for them again. `demo`: leads to the demo, where there is one. */
 export function connectCards(known: KnownAgent[], changed: () => Promise<unknown>, demo?: () => void): HTMLElement {
@@ -22,7 +23,7 @@ function card(title: string, about: string): HTMLElement {
 }
 
 function agentCard(known: KnownAgent[], changed: () => Promise<unknown>): HTMLElement {
-  const found = card("Connect an agent", "Run one of these on this machine. It uses your own subscription or key.");
+  const found = card(CONNECT.connectAnAgent, CONNECT.runOneOfThese);
   const list = make("ul", "connect-list");
   list.append(
     ...known.map(({ name, add }) => {
@@ -33,12 +34,12 @@ function agentCard(known: KnownAgent[], changed: () => Promise<unknown>): HTMLEl
   );
   const status = make("p", "soft");
   status.setAttribute("role", "status");
-  const again = makeButton("btn", "Check again", async () => {
+  const again = makeButton("btn", CONNECT.checkAgain, async () => {
     again.disabled = true;
-    status.textContent = "Looking for agents…";
+    status.textContent = CONNECT.lookingForAgents;
     try {
       const { added } = await ask("POST /agents/find");
-      status.textContent = added.length ? `Found: ${added.join(", ")}.` : "No new agent was found on the PATH or in the settings.";
+      status.textContent = added.length ? CONNECT.found(added) : CONNECT.noNewAgentWasFound;
       if (added.length) await changed();
     } catch (error) {
       status.textContent = explain(error);
@@ -50,7 +51,7 @@ function agentCard(known: KnownAgent[], changed: () => Promise<unknown>): HTMLEl
 }
 
 function modelCard(changed: () => Promise<unknown>): HTMLElement {
-  const found = card("Connect a model", "The built-in agent works with endpoints of OpenAI's APIs (chat completions, Responses) and of Anthropic Messages.");
+  const found = card(CONNECT.connectAModel, CONNECT.theBuiltInAgentWorks);
   const form = make("form", "stack");
   const field = (name: string, text: string, type: string, placeholder: string) => {
     const [label, input] = [make("label", "", text), make("input")];
@@ -59,9 +60,9 @@ function modelCard(changed: () => Promise<unknown>): HTMLElement {
     form.append(label);
     return input;
   };
-  const address = field("base_url", "Address", "url", "https://models.example.org/v1");
-  const key = field("api_key", "Key (optional)", "password", "");
-  const [button, told] = [make("button", "btn", "Connect"), make("p", "soft")];
+  const address = field("base_url", CONNECT.address, "url", "https://models.example.org/v1");
+  const key = field("api_key", CONNECT.keyOptional, "password", "");
+  const [button, told] = [make("button", "btn", CONNECT.connect), make("p", "soft")];
   told.setAttribute("role", "status");
   form.append(button, told);
   form.addEventListener("submit", (event) => {
@@ -70,10 +71,10 @@ function modelCard(changed: () => Promise<unknown>): HTMLElement {
   });
   const connect = async () => {
     button.disabled = true;
-    told.textContent = "Checking…";
+    told.textContent = CONNECT.checking;
     try {
       const { status, detail } = await ask("POST /agents/loop/model", {}, { body: { base_url: address.value.trim(), api_key: key.value } });
-      told.textContent = status === "ready" ? "Connected." : (detail ?? "The endpoint does not answer.");
+      told.textContent = status === "ready" ? CONNECT.connected : (detail ?? CONNECT.theEndpointDoesNotAnswer);
       if (status === "ready") await changed();
     } catch (error) {
       told.textContent = explain(error);
@@ -85,7 +86,7 @@ function modelCard(changed: () => Promise<unknown>): HTMLElement {
 }
 
 function demoCard(demo: () => void): HTMLElement {
-  const found = card("Try the demo", "Scripted replies, no AI: it shows a plan, a file change with an approval, and a question. Send “help” to see what it can do.");
-  found.append(makeButton("btn", "Try the demo", demo));
+  const found = card(CONNECT.tryTheDemo, CONNECT.scriptedRepliesNoAiIt);
+  found.append(makeButton("btn", CONNECT.tryTheDemo, demo));
   return found;
 }

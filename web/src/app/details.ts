@@ -32,7 +32,7 @@ export class Details {
   constructor(private readonly view: OpenSession) {
     this.element.tabIndex = 0; // it scrolls
     this.element.setAttribute("role", "region");
-    this.element.setAttribute("aria-label", "Details");
+    this.element.setAttribute("aria-label", DETAILS.title);
     this.render();
   }
 
@@ -60,7 +60,7 @@ export class Details {
     const facts: [string, Content | undefined][] = [
       [DETAILS.agent, [this.view.agentName, state.model].filter(Boolean).join(" · ")],
       [DETAILS.folder, code(exact(state.cwd))],
-      [DETAILS.host, this.host && `${this.host.name} at ${this.host.place}${this.host.state === "up" ? "" : ` (${this.host.state})`}`],
+      [DETAILS.host, this.host && DETAILS.hostAt(this.host.name, this.host.place, this.host.state)],
       [DETAILS.copy, state.worktree?.branch ? code(exact(String(state.worktree.branch))) : undefined],
       [DETAILS.used, used ? `${tokens(used)}${cached}, ${cost(state.usage?.cost)}` : DETAILS.nothingYet],
       [DETAILS.turns, String(state.turns?.length ?? 0)],

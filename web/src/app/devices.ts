@@ -7,6 +7,7 @@ import { ask } from "../v1";
 import { confirm } from "./confirm";
 import { row, tableOf, wrap } from "./table";
 import { when } from "../time";
+import { DEVICES } from "../texts/settings";
 
 interface DeviceToken {
   name: string;
@@ -20,19 +21,19 @@ interface DeviceToken {
 export async function devicesSection(changed: () => void): Promise<Node[]> {
   const { tokens } = (await ask("GET /tokens")) as { tokens: DeviceToken[] };
   const devices = tokens.filter(({ device }) => device);
-  const table = tableOf(["Device", "Permissions", "Added", "Last used", ""]);
+  const table = tableOf([DEVICES.device, DEVICES.permissions, DEVICES.added, DEVICES.lastUsed, ""]);
   for (const { name, device = "", scopes, created, used } of devices) {
-    const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${device}?`, "The device is logged out within a second. To use it again, add it again.", "Revoke", () => void ask("DELETE /tokens/{id}", { id: name }).then(changed)));
-    end.setAttribute("aria-label", `Revoke ${device}`);
+    const end = makeButton("danger", DEVICES.revoke, () => confirm(DEVICES.revokeQuestion(device), DEVICES.theDeviceIsLoggedOut, DEVICES.revokeText, () => void ask("DELETE /tokens/{id}", { id: name }).then(changed)));
+    end.setAttribute("aria-label", DEVICES.revokeNamed(device));
     row(table, device, scopes.join(", "), when(created, Date.now()), used ? when(used, Date.now()) : "not yet", end);
   }
-  const add = makeButton("primary", "Add a phone", () => void openPairing(changed));
-  return [make("h2", "", "Devices"), make("p", "soft", "Each device has a separate login that you can revoke here."), devices.length ? wrap(table) : make("p", "", "No devices yet."), add];
+  const add = makeButton("primary", DEVICES.addAPhone, () => void openPairing(changed));
+  return [make("h2", "", DEVICES.devices), make("p", "soft", DEVICES.eachDeviceHasASeparate), devices.length ? wrap(table) : make("p", "", DEVICES.noDevicesYet), add];
 }
 
 /** Shows a code for one device; the list is shown again when the dialog closes. */
 export async function openPairing(changed: () => void = () => undefined): Promise<void> {
-  const box = dialog("Add a phone");
+  const box = dialog(DEVICES.addAPhone);
   box.addEventListener("close", () => {
     box.remove();
     changed();
@@ -41,7 +42,7 @@ export async function openPairing(changed: () => void = () => undefined): Promis
   try {
     const { code, url, qr, note } = await ask("POST /devices/pair", {}, { body: {} });
     const page = url.split("#")[0] ?? url;
-    box.append(drawn(qr), make("p", "pair-code", code), make("p", "soft", `Scan the code with the phone, or open ${page} and type it. It is valid for five minutes and one device.`));
+    box.append(drawn(qr), make("p", "pair-code", code), make("p", "soft", DEVICES.scanTheCode(page)));
     if (note) box.append(make("p", "soft", note));
   } catch (error) {
     box.append(make("p", "trouble", explain(error)));
@@ -56,7 +57,7 @@ export function drawn(rows: string[]): SVGSVGElement {
   picture.setAttribute("viewBox", `0 0 ${rows.length} ${rows.length}`);
   picture.setAttribute("class", "qr");
   picture.setAttribute("role", "img");
-  picture.setAttribute("aria-label", "QR code");
+  picture.setAttribute("aria-label", DEVICES.qrCode);
   const path = document.createElementNS(SVG, "path");
   path.setAttribute("d", rows.flatMap((line, y) => [...line].flatMap((bit, x) => (bit === "1" ? [`M${x} ${y}h1v1h-1z`] : []))).join(""));
   picture.append(path);

@@ -11,6 +11,7 @@ import { lastName } from "./entries";
 import type { BoardStore } from "./boardStore";
 import { pathOf } from "./router";
 import { style } from "./style";
+import { ELSEWHERE } from "../texts/menus";
 
 export class Elsewhere {
   readonly element = make("section", "elsewhere");
@@ -28,7 +29,7 @@ export class Elsewhere {
   ) {
     void style("app-places");
     const heading = make("h2");
-    this.head = makeButton("group-head", "Started elsewhere", () => this.toggle());
+    this.head = makeButton("group-head", ELSEWHERE.startedElsewhere, () => this.toggle());
     this.head.append(this.count);
     heading.append(this.head);
     this.element.append(heading, this.body);
@@ -74,21 +75,21 @@ export class Elsewhere {
     const folders = new Map<string, FoundSession[]>();
     for (const each of found) folders.set(each.cwd ?? "", [...(folders.get(each.cwd ?? "") ?? []), each]);
     const rows = [...folders].flatMap(([folder, sessions]) => {
-      const name = make("h3", "elsewhere-folder", lastName(folder) || "No folder");
+      const name = make("h3", "elsewhere-folder", lastName(folder) || ELSEWHERE.noFolder);
       name.title = folder;
       return [name, ...sessions.map((each) => this.row(each))];
     });
     const problems = this.pages.filter(({ problem }) => problem).map(({ agent, problem }) => make("p", "soft elsewhere-note", `${this.board.agentName(agent)}: ${problem}`));
-    if (this.state === "asking") return [make("p", "soft elsewhere-note", "Asking the agents…"), ...rows];
-    return rows.length || problems.length ? [...rows, ...problems] : [make("p", "soft elsewhere-note", "No sessions of other programs.")];
+    if (this.state === "asking") return [make("p", "soft elsewhere-note", ELSEWHERE.askingTheAgents), ...rows];
+    return rows.length || problems.length ? [...rows, ...problems] : [make("p", "soft elsewhere-note", ELSEWHERE.noSessionsOfOtherPrograms)];
   }
 
   private row(session: FoundSession): HTMLElement {
     const button = makeButton("entry elsewhere-row", "", () => void adopt(session, () => this.load(false)));
     const sub = make("span", "sub");
-    sub.append(make("span", "act", session.open ? "Open elsewhere" : this.board.agentName(session.agent)), ` ${session.updated ? when(session.updated, Date.now()) : ""}`);
+    sub.append(make("span", "act", session.open ? ELSEWHERE.openElsewhere : this.board.agentName(session.agent)), ` ${session.updated ? when(session.updated, Date.now()) : ""}`);
     button.append(make("span", "t", session.title || session.id), sub);
-    button.title = `Adopt this session of ${this.board.agentName(session.agent)}`;
+    button.title = ELSEWHERE.adoptThisSession(this.board.agentName(session.agent));
     return button;
   }
 }
@@ -102,21 +103,21 @@ async function adopt({ agent, id, cwd = "" }: FoundSession, done: () => Promise<
     window.dispatchEvent(new PopStateEvent("popstate"));
   } catch (error) {
     if (error instanceof Refused && error.field === "confirm") {
-      return askFirst("This session is open elsewhere", "It changed a few seconds ago in its own program. If both continue it, their messages mix. Close it there first.", "Adopt it anyway", () => adopt({ agent, id, cwd }, done, true));
+      return askFirst(ELSEWHERE.thisSessionIsOpenElsewhere, ELSEWHERE.itChangedAFewSeconds, ELSEWHERE.adoptItAnyway, () => adopt({ agent, id, cwd }, done, true));
     }
-    report("The session was not adopted", explain(error));
+    report(ELSEWHERE.theSessionWasNotAdopted, explain(error));
   }
 }
 
 /** The command that continues a session in the agent's own program, with a button that copies it. */
 export async function showCommand(id: string): Promise<void> {
   const { command } = await ask("POST /sessions/{id}/native", { id }, { body: {} });
-  const box = dialog("Continue in the terminal");
+  const box = dialog(ELSEWHERE.continueInTheTerminal);
   box.addEventListener("close", () => box.remove());
-  const copy = makeButton("primary", "Copy", () => void navigator.clipboard.writeText(command).then(() => (copy.textContent = "Copied")));
+  const copy = makeButton("primary", ELSEWHERE.copy, () => void navigator.clipboard.writeText(command).then(() => (copy.textContent = ELSEWHERE.copied)));
   const row = make("div", "answers");
   row.append(copy);
-  box.append(make("p", "", "Run this on the host’s machine. New messages are imported before your next message here."), make("code", "native-line", command), row);
+  box.append(make("p", "", ELSEWHERE.runThisOnTheHosts), make("code", "native-line", command), row);
   box.showModal();
 }
 

@@ -54,7 +54,7 @@ export const GROUPS = Object.entries(LIST.groups) as readonly [Group, string][];
 /** Whose it is: of people by name, else of the token that began it. */
 export function ownerOf({ owner, by = "" }: Row["session"]): string {
   const [kind = "", name = ""] = by.split(/[:#]/);
-  return owner || (kind === "token" ? name : by) || "someone";
+  return owner || (kind === "token" || kind === "person" ? name : by) || "someone";
 }
 
 /** What people call a folder: its last name, and of an own copy (`FOLDER.worktrees/SESSION`) that of the folder it is a copy of. */

@@ -9,6 +9,7 @@ import { make, makeButton } from "../page";
 import { binaryView, type ReadSide } from "./binary";
 import type { FileView } from "./changeSource";
 import { type Comment, linesWord } from "./comments";
+import { FILE_DIFF } from "../texts/review";
 
 export interface LineActs {
   comments: Comment[];
@@ -34,7 +35,7 @@ const MOST = 3000;
 
 export function fileDiff(content: HTMLElement, file: FileView, beside: boolean, acts: LineActs): void {
   if (file.binary) return void binaryView(content, file.path, acts.side);
-  if (!file.lines) return content.replaceChildren(make("p", "soft pad", "The change is too long to be shown here."));
+  if (!file.lines) return content.replaceChildren(make("p", "soft pad", FILE_DIFF.theChangeIsTooLong));
   const all = shownOf(file.lines, acts);
   const view = make("div", beside ? "diff beside" : "diff unified");
   const spans: [HTMLElement, DiffLine][] = [];
@@ -43,7 +44,7 @@ export function fileDiff(content: HTMLElement, file: FileView, beside: boolean, 
     else if (beside) drawBeside(view, item, acts, spans);
     else drawUnified(view, item, acts, spans);
   }
-  if (all.length > MOST) view.append(make("p", "soft pad", `${all.length - MOST} more lines`));
+  if (all.length > MOST) view.append(make("p", "soft pad", FILE_DIFF.moreLines(all.length - MOST)));
   const lost = acts.comments.filter((comment) => !view.querySelector(`[data-comment="${CSS.escape(comment.id)}"]`));
   content.replaceChildren(view, ...lost.map((comment) => noteView(comment, acts)));
   void colourLines(file.path, spans);
@@ -117,7 +118,7 @@ function addComments(row: HTMLElement, line: DiffLine, side: "old" | "new", acts
   const cell = [...row.querySelectorAll("i")].findLast((each) => each.textContent === String(number));
   const button = makeButton("line-number", String(number), () => acts.write(line, side));
   button.tabIndex = line.kind === "same" ? -1 : 0;
-  button.setAttribute("aria-label", `Comment on ${SPOKEN[line.kind] ? `${SPOKEN[line.kind]} ` : ""}line ${number}`);
+  button.setAttribute("aria-label", FILE_DIFF.commentOn(SPOKEN[line.kind] ?? "", number));
   cell?.replaceChildren(button);
   row.addEventListener("click", ({ target }) => {
     // Who marks text to copy it does not want to comment.
@@ -141,13 +142,13 @@ function notesAt(line: DiffLine, side: "old" | "new", acts: LineActs): HTMLEleme
 function noteView(comment: Comment, acts: LineActs): HTMLElement {
   const note = make("div", "note");
   note.dataset["comment"] = comment.id;
-  const head = make("small", "", `You, ${linesWord(comment)}`);
-  const remove = makeButton("link", "Remove", () => acts.remove(comment));
+  const head = make("small", "", FILE_DIFF.you(linesWord(comment)));
+  const remove = makeButton("link", FILE_DIFF.remove, () => acts.remove(comment));
   head.append(" ", remove);
   const text = make("div", "", comment.text);
   text.dir = "auto";
   note.append(head);
-  if (acts.moved(comment)) note.append(make("p", "bad", "This line has changed since. It was:"), make("code", "", exact(comment.quote)));
+  if (acts.moved(comment)) note.append(make("p", "bad", FILE_DIFF.thisLineHasChangedSince), make("code", "", exact(comment.quote)));
   note.append(text);
   return note;
 }

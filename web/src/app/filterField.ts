@@ -3,6 +3,7 @@
 import { icon } from "../icons";
 import { make, makeButton } from "../page";
 import type { BoardStore } from "./boardStore";
+import { FILTER } from "../texts/list";
 
 const TERM = /^(folder|agent|by|is):/;
 
@@ -20,9 +21,9 @@ export class FilterField {
     const { input } = this;
     input.type = "search";
     input.id = "filter";
-    input.placeholder = "Filter";
-    input.title = "Words, folder:, agent:, by: or is:";
-    input.setAttribute("aria-label", "Filter sessions and jobs");
+    input.placeholder = FILTER.filter;
+    input.title = FILTER.wordsFolderAgent;
+    input.setAttribute("aria-label", FILTER.filterSessionsAndJobs);
     input.addEventListener("input", () => this.filtered());
     this.element.addEventListener("focusin", () => void this.renderOffers());
     this.element.addEventListener("focusout", ({ relatedTarget }) => void this.renderOffers(relatedTarget as Element | null));
@@ -60,7 +61,7 @@ export class FilterField {
     this.chips.replaceChildren(
       ...on.map((word) => {
         const chip = makeButton("chip", word, () => this.set(this.terms().filter((each) => each !== word).join(" ")));
-        chip.setAttribute("aria-label", `Remove the filter ${word}`);
+        chip.setAttribute("aria-label", FILTER.removeTheFilter(word));
         chip.append(icon("close"));
         return chip;
       }),

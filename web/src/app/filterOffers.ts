@@ -3,6 +3,7 @@
 import { makeButton } from "../page";
 import { fits } from "./entries";
 import type { BoardStore } from "./boardStore";
+import { FILTER_OFFERS } from "../texts/list";
 
 const STATES: Record<string, string> = { "is:needs": "needs you", "is:working": "working", "is:queued": "queued", "is:interrupted": "interrupted", "is:stopped": "stopped", "is:failed": "failed", "is:unread": "unread", "is:job": "jobs" };
 /** So many folders, and so many agents. */
@@ -16,7 +17,7 @@ export function filterOffers(board: BoardStore, choose: (word: string) => void):
   return [...Object.entries(STATES), ...folders, ...agents].flatMap(([word = "", text = ""]) => {
     if (/\s/.test(word) || !entries.some((entry) => fits(entry, word))) return [];
     const chip = makeButton("chip", text, () => choose(word));
-    chip.setAttribute("aria-label", `Only ${text}`);
+    chip.setAttribute("aria-label", FILTER_OFFERS.only(text));
     chip.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
     return [chip];
   });

@@ -10,6 +10,7 @@ import type { BoardStore } from "./boardStore";
 import { html, iconOf, render } from "../render";
 import { elapsed } from "../time";
 import { sessionAddress } from "../v1";
+import { HELPER } from "../texts/helper";
 
 const lower = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
@@ -38,9 +39,9 @@ export class Helper {
     if (!row) return;
     const { status, title } = row.session;
     const working = status === "running" || status === "waiting";
-    const name = this.name || title || "A helper";
+    const name = this.name || title || HELPER.aHelper;
     const did = status === "failed" ? "failed" : title === name ? "" : title;
-    const text = working ? ` helps: ${lower(row.activity ?? "")}` : ` helped${did ? `: ${did}` : ""}`;
+    const text = working ? HELPER.helps(lower(row.activity ?? "")) : HELPER.helped(did ?? "");
     const clock = working && row.since ? elapsed(Date.now() - row.since) : duration((row.session.moved ?? 0) - row.session.created);
     if (status === "waiting") this.element.open = true; // what it asks is seen without a click
     const look = status === "waiting" ? "waiting" : working ? "running" : status === "failed" ? "bad" : "";
@@ -58,13 +59,13 @@ export class Helper {
     const view = make("div", "helper-view");
     view.tabIndex = 0;
     view.setAttribute("role", "group");
-    view.setAttribute("aria-label", "Conversation of the helper");
+    view.setAttribute("aria-label", HELPER.conversationOfTheHelper);
     const end = makeButton("", "↓", () => undefined);
     end.hidden = true;
     const trouble = make("p", "trouble");
     trouble.setAttribute("role", "alert");
     trouble.hidden = true;
-    const link = make("a", "", "Open it as a session");
+    const link = make("a", "", HELPER.openItAsASession);
     link.href = sessionAddress(this.id);
     const conversation = (this.conversation = new Conversation(view, end, {
       attempt: (work) =>
@@ -83,6 +84,6 @@ export class Helper {
       files: () => undefined,
     }));
     this.element.append(trouble, view, link);
-    this.stream = new Stream(this.scope, this.id, { opened: (state) => conversation.open(state), moved: (state, events) => conversation.move(state, events), gone: () => view.replaceChildren("It is gone.") });
+    this.stream = new Stream(this.scope, this.id, { opened: (state) => conversation.open(state), moved: (state, events) => conversation.move(state, events), gone: () => view.replaceChildren(HELPER.itIsGone) });
   }
 }

@@ -3,9 +3,10 @@
 import { make } from "../page";
 import { dialog } from "../shortcuts";
 import type { Key } from "./workbench";
+import { KEY_LIST } from "../texts/keys";
 
 export function showKeys(all: Key[]): void {
-  const box = dialog("Keys");
+  const box = dialog(KEY_LIST.keys);
   box.addEventListener("close", () => box.remove());
   const table = make("dl", "keys");
   for (const { keys: each, text } of all) {
@@ -13,6 +14,6 @@ export function showKeys(all: Key[]): void {
     term.append(...each.split(/([+ ])/).map((piece) => (piece === "+" || piece === " " ? piece : make("kbd", "", piece.length === 1 ? piece.toUpperCase() : piece))));
     table.append(term, make("dd", "", text));
   }
-  box.append(table, make("p", "soft", "Single letters act only outside of fields, and can be switched off in the settings."));
+  box.append(table, make("p", "soft", KEY_LIST.singleLettersActOnlyOutside));
   box.showModal();
 }

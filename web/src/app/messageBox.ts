@@ -10,6 +10,7 @@ import { icon } from "../icons";
 import { prefer } from "./preferences";
 import type { Suggestions } from "./suggestions";
 import { wordAt } from "./word";
+import { MESSAGE_BOX } from "../texts/composer";
 
 /** A file, or another session: its transcript is fetched when the message is sent. */
 export type Attachment = { type: "resource"; label: string; contentType: string; data: string } | { type: "chat"; label: string; resource: string };
@@ -18,9 +19,9 @@ export type Attachment = { type: "resource"; label: string; contentType: string;
 const ATTACHED_MAX = 4 * 1024 * 1024;
 
 export const MODES: [value: string, name: string][] = [
-  ["ask", "Ask before changes"],
-  ["allow", "Allow everything"],
-  ["deny", "Read only"],
+  ["ask", MESSAGE_BOX.askBeforeChanges],
+  ["allow", MESSAGE_BOX.allowEverything],
+  ["deny", MESSAGE_BOX.readOnly],
 ];
 
 export abstract class MessageBox {
@@ -65,9 +66,9 @@ export abstract class MessageBox {
     });
     const add = makeButton("icon", "", () => input.click());
     add.append(icon("plus"));
-    add.setAttribute("aria-label", "Add files or pictures");
-    this.model.setAttribute("aria-label", "Model");
-    this.mode.setAttribute("aria-label", "What the agent may do");
+    add.setAttribute("aria-label", MESSAGE_BOX.addFilesOrPictures);
+    this.model.setAttribute("aria-label", MESSAGE_BOX.model);
+    this.mode.setAttribute("aria-label", MESSAGE_BOX.whatTheAgentMayDo);
     this.mode.append(...MODES.map(([value, name]) => new Option(name, value)));
     this.tools.append(add, input, this.model, this.mode);
   }
@@ -133,7 +134,7 @@ export abstract class MessageBox {
   private async attach(files: File[]): Promise<void> {
     for (const file of files) {
       if (file.size > ATTACHED_MAX) {
-        this.report(`${file.name} has ${Math.round(file.size / 1024 / 1024)} MB; a message takes 4 MB. Put it into the folder and name it with @.`);
+        this.report(MESSAGE_BOX.hasMbAMessageTakes(file.name, Math.round(file.size / 1024 / 1024)));
         continue;
       }
       const data = await base64(file);
@@ -143,7 +144,7 @@ export abstract class MessageBox {
   }
 
   private refer({ session = "", text }: Suggestion): void {
-    if (!this.attached.some((each) => each.type === "chat" && each.resource === session)) this.attached.push({ type: "chat", resource: session, label: `Session: ${text.slice(1)}` });
+    if (!this.attached.some((each) => each.type === "chat" && each.resource === session)) this.attached.push({ type: "chat", resource: session, label: MESSAGE_BOX.session(text.slice(1)) });
     this.showAttached();
   }
 
@@ -158,7 +159,7 @@ export abstract class MessageBox {
           this.showAttached();
         });
         remove.append(icon("close"));
-        remove.setAttribute("aria-label", `Remove ${each.label}`);
+        remove.setAttribute("aria-label", MESSAGE_BOX.remove(each.label));
         item.append(attachmentView(each), remove);
         return item;
       }),

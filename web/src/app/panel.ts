@@ -9,6 +9,7 @@ import { style } from "./style";
 import type { TerminalTab } from "./terminalTab";
 import type { BoardStore } from "./boardStore";
 import type { Aim, OpenSession, Tab } from "./view";
+import { PANEL } from "../texts/panel";
 
 /** The frame, as far as the panel knows it. */
 export interface PanelContext {
@@ -21,9 +22,9 @@ export interface PanelContext {
 }
 
 const TABS: [Tab, string][] = [
-  ["changes", "Changes"],
-  ["terminal", "Terminal"],
-  ["details", "Details"],
+  ["changes", PANEL.changes],
+  ["terminal", PANEL.terminal],
+  ["details", PANEL.details],
 ];
 
 export class Panel {
@@ -43,10 +44,10 @@ export class Panel {
     const head = make("div", "tabs");
     const back = makeButton("icon back", "", () => this.close());
     back.append(icon("back"));
-    back.setAttribute("aria-label", "Back to the conversation");
+    back.setAttribute("aria-label", PANEL.backToTheConversation);
     const list = make("div", "tab-list");
     list.setAttribute("role", "tablist");
-    list.setAttribute("aria-label", "Panel");
+    list.setAttribute("aria-label", PANEL.panel);
     for (const [tab, text] of TABS) {
       const button = makeButton("tab", text, () => this.open(tab));
       button.id = `tab-${tab}`;
@@ -60,11 +61,11 @@ export class Panel {
     this.count.hidden = true;
     const close = makeButton("icon", "", () => this.close());
     close.append(icon("close"));
-    close.setAttribute("aria-label", "Close the panel");
+    close.setAttribute("aria-label", PANEL.closeThePanel);
     head.append(back, list, make("span", "spring"), close);
     this.body.id = "panel-body";
     this.body.setAttribute("role", "tabpanel");
-    element.append(make("h1", "vh phone-only", "Changes, terminal and details"), head, this.body);
+    element.append(make("h1", "vh phone-only", PANEL.changesTerminalAndDetails), head, this.body);
   }
 
   get isOpen(): boolean {
@@ -181,11 +182,11 @@ export class Panel {
     const module = await modules[tab]();
     // The user may have left in between.
     if (this.view !== view || this.tab !== tab || !this.isOpen) return;
-    if ("Review" in module) {
+    if (PANEL.review in module) {
       this.review ??= new module.Review(view, (file, line) => this.shell.noteTab("changes", file, line));
       this.body.replaceChildren(this.review.element);
       void this.review.load();
-    } else if ("Details" in module) {
+    } else if (PANEL.details in module) {
       this.details ??= new module.Details(view);
       this.body.replaceChildren(this.details.element);
       this.details.render();

@@ -7,6 +7,7 @@ import { ask } from "../v1";
 import { confirm } from "./confirm";
 import { ownerOf, type Row } from "./entries";
 import { row, tableOf, wrap } from "./table";
+import { PEOPLE } from "../texts/settings";
 
 export async function showPeople(body: HTMLElement): Promise<void> {
   const me = await ask("GET /people/me");
@@ -21,28 +22,28 @@ export function whose(session: Row["session"]): string {
 }
 
 function own(me: Me, again: () => void): HTMLElement[] {
-  const table = tableOf(["Token", "Permissions", "Expires", "Last used", ""]);
+  const table = tableOf([PEOPLE.token, PEOPLE.permissions, PEOPLE.expires, PEOPLE.lastUsed, ""]);
   for (const token of me.tokens) {
-    const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => void ask("DELETE /people/me/tokens/{name}", { name: token.name }).then(again)));
-    end.setAttribute("aria-label", `Revoke ${token.name}`);
+    const end = makeButton("danger", PEOPLE.revoke, () => confirm(PEOPLE.revokeQuestion(token.name), PEOPLE.itsLoginsAndOpenConnections, PEOPLE.revokeText, () => void ask("DELETE /people/me/tokens/{name}", { name: token.name }).then(again)));
+    end.setAttribute("aria-label", PEOPLE.revokeNamed(token.name));
     row(table, token.login ? "a browser" : token.name, token.scopes.join(", "), day(token.expires), day(token.used), end);
   }
-  return [make("h2", "", me.person), make("p", "soft", `You may: ${me.scopes.join(", ")}. ${inWords(me.quotas)}`), wrap(table), newToken(me)];
+  return [make("h2", "", me.person), make("p", "soft", PEOPLE.may(me.scopes, inWords(me.quotas))), wrap(table), newToken(me)];
 }
 
 function newToken(me: Me): HTMLElement {
   const form = make("form", "stack");
-  const name = field("Name", "laptop");
-  const days = field("Days", "90");
+  const name = field(PEOPLE.name, "laptop");
+  const days = field(PEOPLE.days, "90");
   const status = make("p", "soft");
-  form.append(make("h2", "", "A token for an editor or a script"), name.line, days.line, make("button", "primary", "Create token"), status);
+  form.append(make("h2", "", PEOPLE.aTokenForAnEditor), name.line, days.line, make("button", "primary", PEOPLE.createToken), status);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const lasts = Number(days.input.value);
     const body = { name: name.input.value, scopes: me.scopes.filter((scope) => scope !== "admin"), ...(lasts ? { days: lasts } : {}) };
     try {
       const { token } = await ask("POST /people/me/tokens", {}, { body });
-      status.replaceChildren("Copy it now, it is shown this once: ", make("code", "", token));
+      status.replaceChildren(PEOPLE.copyItNowIt, make("code", "", token));
     } catch (error) {
       status.textContent = explain(error);
     }
@@ -51,21 +52,21 @@ function newToken(me: Me): HTMLElement {
 }
 
 function everybody(people: PersonShown[], again: () => void): HTMLElement[] {
-  const table = tableOf(["Person", "Permissions", "Signs in with", "Uses", ""]);
+  const table = tableOf([PEOPLE.person, PEOPLE.permissions, PEOPLE.signs, PEOPLE.uses, ""]);
   for (const person of people) {
-    const end = makeButton("danger", "Remove…", () => confirm(`Remove ${person.name}?`, "Their tokens and logins end, their sessions stay.", "Remove", () => void ask("DELETE /people/{name}", { name: person.name }).then(again)));
-    end.setAttribute("aria-label", `Remove ${person.name}: their tokens and logins end, their sessions stay`);
+    const end = makeButton("danger", PEOPLE.remove, () => confirm(PEOPLE.removeQuestion(person.name), PEOPLE.theirTokensAndLoginsEnd, PEOPLE.removeText, () => void ask("DELETE /people/{name}", { name: person.name }).then(again)));
+    end.setAttribute("aria-label", PEOPLE.removeTheirTokensAndLogins(person.name));
     row(table, person.name, person.scopes.join(", "), person.login || "–", inWords(person.quotas), end);
   }
   const form = make("form", "stack");
-  const name = field("Name", "ann@example.org");
+  const name = field(PEOPLE.name, "ann@example.org");
   const status = make("p", "bad");
-  form.append(make("h2", "", "Add a person"), name.line, make("button", "primary", "Add"), status);
+  form.append(make("h2", "", PEOPLE.addAPerson), name.line, make("button", "primary", PEOPLE.add), status);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     ask("POST /people", {}, { body: { name: name.input.value } }).then(again, (error: unknown) => (status.textContent = explain(error)));
   });
-  return [make("h2", "", "People"), people.length ? wrap(table) : make("p", "", "Only you so far; sessions have no owner."), form];
+  return [make("h2", "", PEOPLE.people), people.length ? wrap(table) : make("p", "", PEOPLE.onlyYouSoFarSessions), form];
 }
 
 function field(text: string, example: string): { line: HTMLElement; input: HTMLInputElement } {
@@ -81,7 +82,7 @@ function field(text: string, example: string): { line: HTMLElement; input: HTMLI
 function inWords(quotas: Quota[]): string {
   return quotas
     .filter(({ bound }) => bound)
-    .map(({ name, used, bound }) => `${used} of ${bound} ${name === "disk_mb" ? "MB" : name}`)
+    .map(({ name, used, bound }) => PEOPLE.quota(used, bound, name))
     .join(", ");
 }
 

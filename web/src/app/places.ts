@@ -6,18 +6,19 @@
 
 import { addPath, type Place, pathOf } from "./router";
 import type { Link, Listed, PlaceRow } from "./view";
+import { PLACE_NAMES } from "../texts/places";
 
 type Table = { [Name in Exclude<Place["at"], "home" | "session" | "page" | "unknown">]: PlaceRow<Name> };
 
 const BUILT_IN: Table = {
-  inbox: { title: "Inbox", icon: "inbox", key: "i", links: ["side", "bar"], counts: true, view: async (context, { id }) => new (await import("./inbox")).Inbox(context, id) },
-  jobs: { title: "Jobs", icon: "jobs", key: "g j", links: ["side", "bar"], view: async (context) => new (await import("./jobsView")).JobsView(context) },
-  job: { title: "Job", icon: "jobs", styles: ["chart", "app-jobs"], view: async (context, { id, step }) => new (await import("./job")).JobView(id, step, context) },
-  automations: { title: "Automations", icon: "clock", key: "g a", links: ["side", "more"], view: async (context, place) => (await import("./automations")).automationsView(place, context) },
-  usage: { title: "Usage", icon: "usage", key: "g u", links: ["side", "more"], view: async (context) => new (await import("./usage")).UsageView(context) },
-  settings: { title: "Settings", icon: "settings", key: "g ,", view: async (context, { section }) => new (await import("./settings")).SettingsView(section, context) },
-  more: { title: "More", icon: "more", links: ["bar"], view: async (context) => new (await import("./settings")).SettingsView("more", context, linked("more")) },
-  new: { title: "New session", icon: "plus", key: "c", styles: ["chart", "app-jobs"], view: async (context, { what }) => (what === "job" ? new (await import("./startJob")).StartJob(context) : new (await import("./start")).NewSession(context)) },
+  inbox: { title: PLACE_NAMES.inbox, icon: "inbox", key: "i", links: ["side", "bar"], counts: true, view: async (context, { id }) => new (await import("./inbox")).Inbox(context, id) },
+  jobs: { title: PLACE_NAMES.jobs, icon: "jobs", key: "g j", links: ["side", "bar"], view: async (context) => new (await import("./jobsView")).JobsView(context) },
+  job: { title: PLACE_NAMES.job, icon: "jobs", styles: ["chart", "app-jobs"], view: async (context, { id, step }) => new (await import("./job")).JobView(id, step, context) },
+  automations: { title: PLACE_NAMES.automations, icon: "clock", key: "g a", links: ["side", "more"], view: async (context, place) => (await import("./automations")).automationsView(place, context) },
+  usage: { title: PLACE_NAMES.usage, icon: "usage", key: "g u", links: ["side", "more"], view: async (context) => new (await import("./usage")).UsageView(context) },
+  settings: { title: PLACE_NAMES.settings, icon: "settings", key: "g ,", view: async (context, { section }) => new (await import("./settings")).SettingsView(section, context) },
+  more: { title: PLACE_NAMES.more, icon: "more", links: ["bar"], view: async (context) => new (await import("./settings")).SettingsView("more", context, linked("more")) },
+  new: { title: PLACE_NAMES.newSession, icon: "plus", key: "c", styles: ["chart", "app-jobs"], view: async (context, { what }) => (what === "job" ? new (await import("./startJob")).StartJob(context) : new (await import("./start")).NewSession(context)) },
 };
 
 /** Pages beyond the built-in ones, by the first part of their path below /app. */

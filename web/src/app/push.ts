@@ -3,15 +3,16 @@
 import { explain } from "../api";
 import { make, makeButton } from "../page";
 import { ask } from "../v1";
+import { PUSH } from "../texts/settings";
 
 const ID = "portico.push";
 const KINDS: [value: string, text: string, kinds: string[]][] = [
-  ["needed", "When I am needed", ["approval", "question", "budget"]],
-  ["failed", "Also failures", ["approval", "question", "budget", "job_failed", "automation_failed", "turn_failed"]],
-  ["all", "Also when something is done", []],
+  ["needed", PUSH.whenIAmNeeded, ["approval", "question", "budget"]],
+  ["failed", PUSH.alsoFailures, ["approval", "question", "budget", "job_failed", "automation_failed", "turn_failed"]],
+  ["all", PUSH.alsoWhenSomethingIsDone, []],
 ];
 
-const possible = () => "serviceWorker" in navigator && "PushManager" in window && "Notification" in window && window.isSecureContext;
+const possible = () => "serviceWorker" in navigator && "PushManager" in window && PUSH.notification in window && window.isSecureContext;
 
 /** The host's key as the browser wants it. */
 export function keyBytes(key: string): Uint8Array<ArrayBuffer> {
@@ -56,27 +57,27 @@ export async function endPush(): Promise<void> {
 export async function pushRow(): Promise<HTMLElement> {
   const box = make("div", "stack");
   if (!possible()) {
-    box.append(make("p", "soft", "This browser gets no notices while no page is open: push needs https (or localhost) and a browser with web push. On an iPhone, put this page on the home screen first."));
+    box.append(make("p", "soft", PUSH.thisBrowserGetsNoNotices));
     return box;
   }
   const known = await ask("GET /push");
   if (!known.key) {
-    box.append(make("p", "soft", "The host cannot push to browsers: install portico[push] there and restart it."));
+    box.append(make("p", "soft", PUSH.theHostCannotPush));
     return box;
   }
   const own = known.subscriptions.find(({ push }) => push === localStorage.getItem(ID));
-  const label = make("label", "", "Push to this browser");
+  const label = make("label", "", PUSH.pushToThisBrowser);
   const field = make("select");
   field.id = "push-kinds";
   label.htmlFor = field.id;
   field.append(...KINDS.map(([value, text]) => new Option(text, value)));
   field.value = KINDS.find(([, , kinds]) => kinds.join() === (own?.kinds ?? []).join())?.[0] ?? "needed";
   if (!own) field.value = "needed";
-  const status = make("p", "soft", own ? "This browser gets notices, even when no page is open." : "");
+  const status = make("p", "soft", own ? PUSH.thisBrowserGetsNoticesEven : "");
   status.setAttribute("role", "status");
   const act = async (work: () => Promise<void>) => {
     button.disabled = field.disabled = true;
-    status.textContent = "Asking the browser…";
+    status.textContent = PUSH.askingTheBrowser;
     try {
       await work();
       box.replaceWith(await pushRow());
@@ -86,7 +87,7 @@ export async function pushRow(): Promise<HTMLElement> {
     }
   };
   const chosen = () => KINDS.find(([value]) => value === field.value)?.[2] ?? [];
-  const button = makeButton("", own ? "Turn off push" : "Turn on push", () => void act(() => (own ? unsubscribe(own.push) : subscribe(known.key, chosen()))));
+  const button = makeButton("", own ? PUSH.turnOffPush : PUSH.turnOnPush, () => void act(() => (own ? unsubscribe(own.push) : subscribe(known.key, chosen()))));
   button.id = "push-button";
   if (own) field.addEventListener("change", () => void act(() => subscribe(known.key, chosen())));
   const row = make("div", "row-field");

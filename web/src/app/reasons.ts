@@ -1,16 +1,18 @@
 /** Why a job or a step ended as it did, in everyday words. */
 
+import { REASONS } from "../texts/reasons";
+
 /** Fixed texts of the portal's protocol, in plain words. */
 const EVERYDAY: [pattern: RegExp, words: string][] = [
-  [/^Criteria condition passed$/, "The check passed"],
-  [/^Criteria condition failed\. Condition: (.*)$/s, "The check failed: $1"],
-  [/^Criteria (passed|failed) on retry #(\d+)$/, "The check $1 at retry $2"],
-  [/^Starting retry #(\d+)$/, "Retry $1 begins"],
-  [/^Retry budget drained after 0 retries$/, "No retries left"],
-  [/^Retry budget drained after (\d+) retries$/, "All $1 retries are used up"],
-  [/^task succeeded$/, "The step succeeded"],
-  [/^task failed \(criteria not satisfied\)$/, "The step failed: its check did not pass"],
-  [/^toolExecuted check failed: missing tools: (.*)$/s, "The check failed: it has not used $1"],
+  [/^Criteria condition passed$/, REASONS.theCheckPassed],
+  [/^Criteria condition failed\. Condition: (.*)$/s, REASONS.theCheckFailedWith],
+  [/^Criteria (passed|failed) on retry #(\d+)$/, REASONS.theCheckAtRetry],
+  [/^Starting retry #(\d+)$/, REASONS.retryBegins],
+  [/^Retry budget drained after 0 retries$/, REASONS.noRetriesLeft],
+  [/^Retry budget drained after (\d+) retries$/, REASONS.allRetriesAreUsed],
+  [/^task succeeded$/, REASONS.theStepSucceeded],
+  [/^task failed \(criteria not satisfied\)$/, REASONS.theStepFailed],
+  [/^toolExecuted check failed: missing tools: (.*)$/s, REASONS.theCheckMissedTools],
 ];
 
 /** Without the tag that the portal's protocol puts before a reason, and without the JSON it has around an error. */

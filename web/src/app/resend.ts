@@ -6,11 +6,11 @@ import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { v1 } from "../v1";
 import type { OpenSession, SessionContext } from "./view";
-import { plural } from "../texts/plural";
+import { RESEND } from "../texts/resend";
 
 /** Puts the turn's message into the field, to be edited and sent. */
 export function resend(view: OpenSession, frame: SessionContext, turn: Turn): void {
-  rewind(view, frame, turn, "Edit and resend", "Edit here", {
+  rewind(view, frame, turn, RESEND.editAndResend, RESEND.editHere, {
     here: async () => view.composer.add(plain(turn.message.text)),
     copy: (id) => v1.draft(id, turn.message.text),
   });
@@ -19,7 +19,7 @@ export function resend(view: OpenSession, frame: SessionContext, turn: Turn): vo
 /** Sends the turn's message again. */
 export function tryAgain(view: OpenSession, frame: SessionContext, turn: Turn): void {
   const send = (id: string) => v1.sendAgain(id, turn.message.text, turn.message.attachments ?? []);
-  rewind(view, frame, turn, "Try again", "Replace this answer", { here: () => send(view.id), copy: send });
+  rewind(view, frame, turn, RESEND.tryAgain, RESEND.replaceThisAnswer, { here: () => send(view.id), copy: send });
 }
 
 interface Then {
@@ -33,9 +33,9 @@ function rewind(view: OpenSession, frame: SessionContext, turn: Turn, title: str
   const before = turns[at - 1];
   const box = dialog(title);
   box.addEventListener("close", () => box.remove());
-  const text = make("p", "", `This removes everything after this message (${plural(turns.length - at, "turn")}) from the session. Files are not touched. To keep it, continue in a copy.`);
+  const text = make("p", "", RESEND.removes(turns.length - at));
   const row = make("div", "answers");
-  const copy = makeButton("primary", "Continue in a copy", () => {
+  const copy = makeButton("primary", RESEND.continueInACopy, () => {
     box.close();
     if (!before) return frame.go({ at: "new", what: "session" });
     void view.attempt(async () => {

@@ -89,7 +89,7 @@ export class RowView {
 
   /** Beside the row, under the pointer or with the focus; on a phone behind a swipe. Nothing that answers: cards do that. */
   private actions(entry: Entry): TemplateResult[] {
-    const { actions } = LIST;
+    const actions = LIST.actions;
     const act = (text: string, name: Icon, run: () => unknown) => html`<button type="button" class="icon" aria-label=${`${text} ${entry.title}`} title=${text} @click=${() => (this.release(), void run())}>${iconOf(name)}</button>`;
     const quiet = (work: Promise<unknown>) => work.catch(() => undefined); // who may only read sees that nothing changes
     const openMore = (event: Event) => {

@@ -21,28 +21,28 @@ import { pathOf, type Place } from "./router";
 import type { Row } from "./entries";
 import type { Listed, View, ViewContext } from "./view";
 import { row, tableOf, wrap } from "./table";
-import { plural } from "../texts/plural";
 import { when } from "../time";
+import { SETTINGS } from "../texts/settings";
 
 const SECTIONS: [id: string, name: string, icon: Icon][] = [
-  ["look", "This device", "theme"],
-  ["agents", "Agents", "think"],
-  ["devices", "Devices", "panel"],
-  ["tokens", "Tokens", "shield"],
-  ["people", "People", "chats"],
-  ["audit", "Audit", "note"],
-  ["hosts", "Hosts", "arch"],
-  ["host", "This host", "settings"],
+  ["look", SETTINGS.thisDevice, "theme"],
+  ["agents", SETTINGS.agents, "think"],
+  ["devices", SETTINGS.devices, "panel"],
+  ["tokens", SETTINGS.tokens, "shield"],
+  ["people", SETTINGS.people, "chats"],
+  ["audit", SETTINGS.audit, "note"],
+  ["hosts", SETTINGS.hosts, "arch"],
+  ["host", SETTINGS.thisHost, "settings"],
 ];
 /** Lines of the audit record that are shown. */
 const MOST_AUDIT = 500;
 const SCOPES: [scope: string, about: string][] = [
-  ["read", "see sessions and jobs"],
-  ["drive", "start sessions, send messages, stop turns"],
-  ["approve", "answer approvals and questions"],
-  ["files", "read and change files"],
+  ["read", SETTINGS.seeSessionsAndJobs],
+  ["drive", SETTINGS.startSessionsSendMessages],
+  ["approve", SETTINGS.answerApprovalsAndQuestions],
+  ["files", SETTINGS.readAndChangeFiles],
   ["terminal", "open shells"],
-  ["jobs", "start and stop jobs"],
+  ["jobs", SETTINGS.startAndStopJobs],
   ["admin", "tokens, settings, audit"],
 ];
 
@@ -63,14 +63,14 @@ export class SettingsView implements View {
     places: Listed[] = [],
   ) {
     const known = SECTIONS.find(([id]) => id === section);
-    this.title = section === "more" ? "More" : `Settings: ${known?.[1] ?? "This device"}`;
+    this.title = section === "more" ? SETTINGS.more : SETTINGS.titleOf(known?.[1] ?? SETTINGS.thisDevice);
     const head = make("header", "head");
     const text = make("div", "head-text");
-    text.append(make("h1", "", section === "more" ? "More" : "Settings"), make("p", "", known?.[1] ?? ""));
+    text.append(make("h1", "", section === "more" ? SETTINGS.more : SETTINGS.settings), make("p", "", known?.[1] ?? ""));
     head.append(text);
     const wide = make("div", "wide");
     const nav = make("nav", "settings-nav");
-    nav.setAttribute("aria-label", "Settings");
+    nav.setAttribute("aria-label", SETTINGS.settings);
     nav.append(
       ...SECTIONS.map(([id, name]) => {
         const link = make("a", "", name);
@@ -115,7 +115,7 @@ export class SettingsView implements View {
       link.append(icon(name), make("span", "", text));
       list.append(link);
     };
-    add("plus", "New session", { at: "new", what: "session" });
+    add("plus", SETTINGS.newSession, { at: "new", what: "session" });
     add("jobs", "Start a job", { at: "new", what: "job" });
     for (const { row, place } of places) add(row.icon, row.title, place);
     for (const [section, name, look] of SECTIONS) add(look, name, { at: "settings", section });
@@ -163,20 +163,20 @@ export class SettingsView implements View {
     const push = make("div");
     void pushRow().then((row) => push.append(row), (error) => push.append(make("p", "trouble", explain(error))));
     return [
-      make("h2", "", "How it looks"),
-      choice("theme", "Colors", [["system", "System"], ["light", "Light"], ["dark", "Dark"]], (value) => value as Preferences["theme"]),
-      choice("contrast", "Contrast", [["system", "System"], ["more", "High"]], (value) => value as Preferences["contrast"]),
-      choice("sideBySide", "Changes", [["auto", "Automatic"], ["false", "Unified"], ["true", "Side by side"]], (value) => (value === "auto" ? "auto" : value === "true")),
-      make("h2", "", "Writing and keys"),
-      choice("enterSends", "Enter", [["true", "Send (Shift+Enter: new line)"], ["false", "New line (Ctrl+Enter: send)"]], (value) => value === "true"),
-      choice("letters", "Single-letter shortcuts", [["true", "On"], ["false", "Off"]], (value) => value === "true"),
-      make("h2", "", "Notices"),
-      make("p", "soft", "Notify me while Portico is in the background:"),
+      make("h2", "", SETTINGS.howItLooks),
+      choice("theme", SETTINGS.colors, [["system", SETTINGS.system], ["light", SETTINGS.light], ["dark", SETTINGS.dark]], (value) => value as Preferences["theme"]),
+      choice("contrast", SETTINGS.contrast, [["system", SETTINGS.system], ["more", SETTINGS.high]], (value) => value as Preferences["contrast"]),
+      choice("sideBySide", SETTINGS.changes, [["auto", SETTINGS.automatic], ["false", SETTINGS.unified], ["true", SETTINGS.sideBySide]], (value) => (value === "auto" ? "auto" : value === "true")),
+      make("h2", "", SETTINGS.writingAndKeys),
+      choice("enterSends", "Enter", [["true", SETTINGS.sendShiftEnterNewLine], ["false", SETTINGS.newLineCtrlEnterSend]], (value) => value === "true"),
+      choice("letters", SETTINGS.singleLetterShortcuts, [["true", SETTINGS.on], ["false", SETTINGS.off]], (value) => value === "true"),
+      make("h2", "", SETTINGS.notices),
+      make("p", "soft", SETTINGS.notifyMeWhilePortico),
       notices,
-      make("p", "soft", "On this device, also when no page is open:"),
+      make("p", "soft", SETTINGS.onThisDeviceAlso),
       push,
-      make("h2", "", "This login"),
-      makeButton("", "Log out", () => void this.logOut()),
+      make("h2", "", SETTINGS.thisLogin),
+      makeButton("", SETTINGS.logOut, () => void this.logOut()),
     ];
   }
 
@@ -190,39 +190,39 @@ export class SettingsView implements View {
 
   private async agents(): Promise<Node[]> {
     const [{ agents, known = [] }, { connectCards }] = await Promise.all([v1.offers(this.signal), import("./connect")]);
-    const table = tableOf(["Agent", "State", "Models", ""]);
+    const table = tableOf([SETTINGS.agent, SETTINGS.state, SETTINGS.models, ""]);
     for (const agent of agents) {
-      const status = make("span", agent.missing ? "bad" : "good", agent.missing ?? "Ready");
-      const check = makeButton("", "Check", async () => {
+      const status = make("span", agent.missing ? "bad" : "good", agent.missing ?? SETTINGS.ready);
+      const check = makeButton("", SETTINGS.check, async () => {
         check.disabled = true;
-        status.textContent = "Starting it…";
+        status.textContent = SETTINGS.startingIt;
         try {
           const found = await v1.checkAgent(agent.id);
           status.className = found.status === "ready" ? "good" : "bad";
-          status.textContent = found.status === "ready" ? "Ready: it answered" : (found.detail || found.status);
+          status.textContent = found.status === "ready" ? SETTINGS.readyItAnswered : (found.detail || found.status);
         } catch (error) {
           status.className = "bad";
           status.textContent = explain(error);
         }
         check.disabled = false;
       });
-      check.setAttribute("aria-label", `Check ${agent.name}`);
+      check.setAttribute("aria-label", SETTINGS.checkNamed(agent.name));
       row(table, agent.name, status, String(agent.models?.length ?? 0), check);
     }
-    return [make("h2", "", "Agents"), wrap(table), make("h2", "", "Add an agent or a model"), connectCards(known, async () => this.refresh())];
+    return [make("h2", "", SETTINGS.agents), wrap(table), make("h2", "", SETTINGS.addAnAgent), connectCards(known, async () => this.refresh())];
   }
 
   // -- tokens -------------------------------------------------------------------------------------------------------
 
   private async tokens(): Promise<Node[]> {
     const { tokens } = await ask("GET /tokens", {}, { signal: this.signal });
-    const table = tableOf(["Name", "Permissions", "Created", "Expires", ""]);
+    const table = tableOf([SETTINGS.name, SETTINGS.permissions, SETTINGS.created, SETTINGS.expires, ""]);
     for (const token of tokens) {
-      const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => void this.revoke(token.name)));
-      end.setAttribute("aria-label", `Revoke ${token.name}`);
+      const end = makeButton("danger", SETTINGS.revoke, () => confirm(SETTINGS.revokeQuestion(token.name), SETTINGS.itsLoginsAndOpenConnections, SETTINGS.revokeText, () => void this.revoke(token.name)));
+      end.setAttribute("aria-label", SETTINGS.revokeNamed(token.name));
       row(table, token.name, token.scopes.join(", "), date(token.created), endOf(token.expires), end);
     }
-    return [make("h2", "", "Tokens"), make("p", "soft", "Your own token, which the host printed, is not in this list. Give a phone or a script only the permissions it needs."), tokens.length ? wrap(table) : make("p", "", "No other tokens."), this.newToken(), ...this.made.splice(0)];
+    return [make("h2", "", SETTINGS.tokens), make("p", "soft", SETTINGS.yourOwnToken), tokens.length ? wrap(table) : make("p", "", SETTINGS.noOtherTokens), this.newToken(), ...this.made.splice(0)];
   }
 
   private newToken(): HTMLElement {
@@ -231,7 +231,7 @@ export class SettingsView implements View {
     name.required = true;
     name.pattern = "[A-Za-z0-9_\\-]{1,64}";
     name.placeholder = "phone";
-    const label = make("label", "", "Name");
+    const label = make("label", "", SETTINGS.name);
     label.append(name);
     const boxes = SCOPES.map(([scope, about]) => {
       const box = make("input");
@@ -243,23 +243,23 @@ export class SettingsView implements View {
       return [box, line] as const;
     });
     const lasts = make("select");
-    lasts.append(new Option("Until it is revoked", ""), new Option("1 day", "1"), new Option("7 days", "7"), new Option("30 days", "30"), new Option("90 days", "90"), new Option("1 year", "365"));
+    lasts.append(new Option(SETTINGS.untilItIsRevoked, ""), new Option("1 day", "1"), new Option("7 days", "7"), new Option("30 days", "30"), new Option("90 days", "90"), new Option("1 year", "365"));
     lasts.value = "90";
-    const lasting = make("label", "", "Expires in");
+    const lasting = make("label", "", SETTINGS.expiresText);
     lasting.append(lasts);
     const status = make("div");
-    const button = make("button", "primary", "Create token");
+    const button = make("button", "primary", SETTINGS.createToken);
     const foot = make("div", "answers");
     foot.append(button);
-    form.append(make("h2", "", "New token"), label, lasting, ...boxes.map(([, line]) => line), foot, status);
+    form.append(make("h2", "", SETTINGS.newToken), label, lasting, ...boxes.map(([, line]) => line), foot, status);
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       try {
         const scopes = boxes.flatMap(([box]) => (box.checked ? [box.value] : []));
         const { token } = await ask("POST /tokens", {}, { body: { name: name.value, scopes, ...(lasts.value ? { days: Number(lasts.value) } : {}) } });
         const once = make("div", "token-once");
-        once.append(make("b", "", "Copy it now: it is shown this once."), make("code", "", token), make("span", "soft", `Login link: ${window.location.origin}/login?tkn=…`));
-        once.setAttribute("aria-label", `The token ${name.value}`);
+        once.append(make("b", "", SETTINGS.copyItNowIt), make("code", "", token), make("span", "soft", SETTINGS.loginLinkLoginTkn(window.location.origin)));
+        once.setAttribute("aria-label", SETTINGS.theToken(name.value));
         once.setAttribute("role", "group");
         this.made = [once];
         this.refresh();
@@ -290,7 +290,7 @@ export class SettingsView implements View {
       if (!name) continue; // of a job or an automation, which are no people
       all.set(name, [...(all.get(name) ?? []), session]);
     }
-    const table = tableOf(["Who", "Sessions", "Working", "Needs attention", "Last active"]);
+    const table = tableOf([SETTINGS.who, SETTINGS.sessions, SETTINGS.working, SETTINGS.needsAttention, SETTINGS.lastActive]);
     for (const [name, own] of [...all].sort(([one], [other]) => one.localeCompare(other))) {
       const link = make("a", "", name);
       link.href = `${root}/app?filter=${encodeURIComponent(`by:${name}`)}`;
@@ -300,7 +300,7 @@ export class SettingsView implements View {
     }
     const people = make("div");
     await showPeople(people);
-    return [people, make("h2", "", "Sessions of people"), make("p", "soft", "Select a name to list that person's sessions."), wrap(table)];
+    return [people, make("h2", "", SETTINGS.sessionsOfPeople), make("p", "soft", SETTINGS.selectANameToList), wrap(table)];
   }
 
   // -- hosts --------------------------------------------------------------------------------------------------------
@@ -312,11 +312,11 @@ export class SettingsView implements View {
     const mine: Member = { id: 0, name: window.location.host, place: "", version: about.version, state: about.log.down ?? "up", sessions: this.context.board.rows.size, running: working, seen: Date.now() };
     const alone = found.hosts.length === 0;
     const hosts = alone ? [mine] : found.hosts;
-    const table = tableOf(["Host", "Place", "Labels", "State", "Sessions", "Working", "Version", "Seen"]);
+    const table = tableOf([SETTINGS.host, SETTINGS.place, SETTINGS.labels, SETTINGS.state, SETTINGS.sessions, SETTINGS.working, SETTINGS.version, SETTINGS.seen]);
     for (const { name, place, labels = [], state, sessions = 0, running = 0, capacity, version = "", seen, here } of hosts) {
-      row(table, here ? `${name} (answers here)` : name, place, labels.join(", "), state, String(sessions), capacity ? `${running} of ${capacity}` : String(running), version, seen ? when(seen, Date.now()) : "");
+      row(table, here ? SETTINGS.answersHere(name) : name, place, labels.join(", "), state, String(sessions), capacity ? SETTINGS.of(running, capacity) : String(running), version, seen ? when(seen, Date.now()) : "");
     }
-    return [make("h2", "", alone ? "One host" : `${hosts.length} hosts`), wrap(table), ...(alone ? [make("p", "soft", "This host has its log to itself. Several hosts on one log are listed here.")] : [])];
+    return [make("h2", "", alone ? SETTINGS.oneHost : `${hosts.length} hosts`), wrap(table), ...(alone ? [make("p", "soft", SETTINGS.thisHostHasItsLog)] : [])];
   }
 
   // -- audit --------------------------------------------------------------------------------------------------------
@@ -328,17 +328,17 @@ export class SettingsView implements View {
       all.push(...(page.audit as unknown as typeof all));
       after = page.next;
     }
-    const table = tableOf(["When", "What", "Who", "About"]);
+    const table = tableOf([SETTINGS.when, SETTINGS.what, SETTINGS.who, SETTINGS.about]);
     const lines = auditLines(all.reverse());
     for (const { time, action, by, detail, times } of lines.slice(0, MOST_AUDIT)) row(table, moment(time), times > 1 ? `${action} (${times} times)` : action, who(by), inWords(detail ?? {}));
-    return [make("h2", "", "Audit record"), make("p", "soft", lines.length > MOST_AUDIT ? `The newest ${MOST_AUDIT} lines of ${all.length} records.` : `${plural(all.length, "record")}, newest first.`), wrap(table)];
+    return [make("h2", "", SETTINGS.auditRecord), make("p", "soft", lines.length > MOST_AUDIT ? SETTINGS.theNewestLinesOfRecords(MOST_AUDIT, all.length) : SETTINGS.newest(all.length)), wrap(table)];
   }
 
   // -- the host -----------------------------------------------------------------------------------------------------
 
   private async host(): Promise<Node[]> {
     const [about, found] = await Promise.all([v1.about(this.signal), ask("GET /settings", {}, { signal: this.signal })]);
-    return [make("h2", "", `${window.location.host} · version ${about.version}`), new HostSettings(found).element, this.stopServer()];
+    return [make("h2", "", SETTINGS.versionNamed(window.location.host, about.version)), new HostSettings(found).element, this.stopServer()];
   }
 
   /** Separate, at the end, and confirmed by typing a name, so that no one stops a host by accident. */
@@ -346,17 +346,17 @@ export class SettingsView implements View {
     const zone = make("section", "danger-zone");
     const name = window.location.hostname;
     zone.append(
-      make("h2", "", "Stop the host"),
-      make("p", "", "Running turns are interrupted and can be resumed after the next start. The host is unavailable until it is started again on its machine."),
-      makeButton("danger", "Stop the host…", () => {
-        const box = dialog("Stop the host?");
+      make("h2", "", SETTINGS.stopTheHost),
+      make("p", "", SETTINGS.runningTurnsAreInterrupted),
+      makeButton("danger", SETTINGS.stopTheHostButton, () => {
+        const box = dialog(SETTINGS.stopTheHostQuestion);
         box.addEventListener("close", () => box.remove());
         const form = make("form", "stack");
         const field = make("input");
         field.autocomplete = "off";
-        const label = make("label", "", `Type ${name} to confirm`);
+        const label = make("label", "", SETTINGS.typeToConfirm(name));
         label.append(field);
-        const go = make("button", "danger", "Stop the host");
+        const go = make("button", "danger", SETTINGS.stopTheHost);
         go.disabled = true;
         field.addEventListener("input", () => (go.disabled = field.value !== name));
         form.append(label, go);
@@ -365,7 +365,7 @@ export class SettingsView implements View {
           if (field.value !== name) return;
           box.close();
           void api.stopServer().then(
-            () => this.context.titled("Stopped", this),
+            () => this.context.titled(SETTINGS.stopped, this),
             (error: unknown) => this.body.prepend(make("p", "trouble", explain(error))),
           );
         });

@@ -44,7 +44,7 @@ export class Shell {
   private readonly keys: Promise<void>;
   /** Resolves when the pages of features are known. */
   private pages: Promise<void> = Promise.resolve();
-  private title = "Portico";
+  private title: string = FRAME.name;
   private readonly counts: HTMLElement[] = [];
   private readonly links: [Listed, HTMLElement][] = [];
   private readonly plus = make("a", "icon");
@@ -190,7 +190,7 @@ export class Shell {
 
   private renderTitle(): void {
     const { needed } = this.board;
-    const text = `${needed ? `(${needed}) ` : ""}${this.title === "Portico" ? "Portico" : `${this.title} · Portico`}`;
+    const text = `${needed ? `(${needed}) ` : ""}${this.title === FRAME.name ? FRAME.name : `${this.title} · ${FRAME.name}`}`;
     if (document.title !== text) document.title = text;
   }
 
@@ -243,7 +243,7 @@ export class Shell {
 
   /** What needs you most, else where you were; on a phone the list itself. */
   private home(): void {
-    this.title = "Portico";
+    this.title = FRAME.name;
     this.renderTitle();
     if (this.phone) return;
     if (!this.board.live) return;

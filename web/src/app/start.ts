@@ -13,6 +13,7 @@ import { remember, remembered } from "./preferences";
 import { SandboxField } from "./sandboxPick";
 import type { View, ViewContext } from "./view";
 import { offerWhere, type Where } from "./where";
+import { START } from "../texts/start";
 
 /** Folders that were worked in lately. */
 const FOLDERS = 8;
@@ -24,17 +25,17 @@ const DEMO = "demo";
 
 export class NewSession implements View {
   readonly element = make("section", "place");
-  readonly title = "New session";
+  readonly title = START.newSession;
   private readonly scope = new Scope();
 
   constructor(context: ViewContext) {
     const head = make("header", "head");
     const back = makeButton("icon back", "", () => context.go({ at: "home" }));
     back.append(icon("back"));
-    back.setAttribute("aria-label", "Back to the list");
+    back.setAttribute("aria-label", START.backToTheList);
     const text = make("div", "head-text");
-    text.append(make("h1", "", "New session"), make("p", "", "One agent, one folder. It keeps running when you close this page."));
-    const job = make("a", "button", "Start a job");
+    text.append(make("h1", "", START.newSession), make("p", "", START.oneAgentOneFolderIt));
+    const job = make("a", "button", START.startAJob);
     job.href = `${root}/app/new/job`;
     head.append(back, text, job);
     const scroll = make("div", "scroll new-session");
@@ -70,34 +71,34 @@ class StartBox extends MessageBox {
     super((text) => this.showProblem(text));
     this.element.className = "start-box";
     this.area.id = "first";
-    this.area.setAttribute("aria-label", "What should the agent do?");
-    this.area.placeholder = "Find out why the login test is flaky, and fix it";
+    this.area.setAttribute("aria-label", START.whatShouldTheAgentDo);
+    this.area.placeholder = START.findOutWhyTheLogin;
     this.area.addEventListener("input", () => remember(DRAFT, this.area.value || undefined));
     this.model.id = "model";
     this.mode.id = "mode";
     this.button.id = "start";
-    this.button.setAttribute("aria-label", "Start");
-    this.button.title = "Start";
+    this.button.setAttribute("aria-label", START.start);
+    this.button.title = START.start;
     this.button.disabled = true;
     this.folder.id = "folder";
     this.folder.setAttribute("list", "folders");
     this.folder.spellcheck = false;
     this.folder.autocomplete = "off";
-    this.folder.placeholder = "An absolute path";
+    this.folder.placeholder = START.anAbsolutePath;
     this.folder.addEventListener("input", () => this.moved());
     this.recent.setAttribute("role", "group");
-    this.recent.setAttribute("aria-label", "Folders used last");
+    this.recent.setAttribute("aria-label", START.foldersUsedLast);
     this.agents.id = "agents";
     this.agents.setAttribute("role", "radiogroup");
-    this.agents.setAttribute("aria-label", "Agent");
+    this.agents.setAttribute("aria-label", START.agent);
     this.trouble.hidden = true;
     this.trouble.setAttribute("role", "alert");
     this.sandbox = new SandboxField(scope, () => ({ cwd: this.folder.value.trim(), agent: this.chosen }));
     this.tools.append(this.sandbox.element, this.ownCopy(), make("span", "spring"), this.button);
-    const where = make("label", "start-folder", "Folder");
+    const where = make("label", "start-folder", START.folder);
     where.append(this.folder);
     this.connect.hidden = true;
-    this.box.before(this.connect, make("h2", "", "What should the agent do?"), where, this.recent, this.agents, this.missing);
+    this.box.before(this.connect, make("h2", "", START.whatShouldTheAgentDo), where, this.recent, this.agents, this.missing);
     this.box.after(this.trouble);
     this.put(remembered(DRAFT) ?? "");
     this.load = scope.latest((signal) => Promise.all([v1.offers(signal), v1.about(signal)]), ([offers, about]) => void this.take(offers, about), { failed: (error) => this.failed(error) });
@@ -109,8 +110,8 @@ class StartBox extends MessageBox {
     this.copy.type = "checkbox";
     this.copy.id = "own-copy";
     const label = make("label", "own-copy");
-    label.title = "The agent works in a separate copy of the folder, on a separate branch";
-    label.append(this.copy, make("span", "", "Work in a separate copy"));
+    label.title = START.theAgentWorks;
+    label.append(this.copy, make("span", "", START.workInASeparateCopy));
     return label;
   }
 
@@ -150,7 +151,7 @@ class StartBox extends MessageBox {
     if (this.connect.hidden) return;
     const { connectCards } = await import("./connect");
     const demo = this.known.some(({ id }) => id === DEMO) ? () => this.tryDemo() : undefined;
-    this.connect.replaceChildren(make("h2", "", "No coding agent was found on this machine"), connectCards(known, async () => this.load(), demo));
+    this.connect.replaceChildren(make("h2", "", START.noCodingAgentWasFound), connectCards(known, async () => this.load(), demo));
   }
 
   private tryDemo(): void {
@@ -212,7 +213,7 @@ class StartBox extends MessageBox {
         return label;
       }),
     );
-    if (this.known.length === 0) this.agents.append(make("p", "", "This host has no agent. "), commandView("portico doctor"));
+    if (this.known.length === 0) this.agents.append(make("p", "", START.thisHostHasNoAgent), commandView("portico doctor"));
   }
 
   private choose(id: string): void {
@@ -228,9 +229,9 @@ class StartBox extends MessageBox {
 
   /** The host starts the agent and exchanges the first messages: that proves more than a look at the disk. */
   private checkAgain(id: string): HTMLElement {
-    const button = makeButton("", "Check again", async () => {
+    const button = makeButton("", START.checkAgain, async () => {
       button.disabled = true;
-      button.textContent = "Checking…";
+      button.textContent = START.checking;
       try {
         const { status, detail } = await v1.checkAgent(id);
         if (status !== "ready" && detail) this.showProblem(detail);

@@ -6,6 +6,7 @@ import { make, makeButton } from "../page";
 import type { Suggestion } from "../rest";
 import { ask } from "../v1";
 import { type Sign, wordAt } from "./word";
+import { SUGGESTIONS } from "../texts/composer";
 
 const ICONS: Record<Sign, Icon> = { "@": "file", "/": "next", "!": "terminal" };
 
@@ -28,7 +29,7 @@ export class Suggestions {
   ) {
     this.element.id = "suggestions";
     this.element.setAttribute("role", "listbox");
-    this.element.setAttribute("aria-label", "Suggestions");
+    this.element.setAttribute("aria-label", SUGGESTIONS.suggestions);
     this.element.hidden = true;
     area.setAttribute("aria-autocomplete", "list");
     area.setAttribute("aria-controls", this.element.id);

@@ -1,6 +1,7 @@
 /** Tables of settings. */
 
 import { make } from "../page";
+import { FRAME } from "../texts/list";
 
 export function tableOf(names: string[]): HTMLTableElement {
   const table = make("table", "table cards");
@@ -28,7 +29,7 @@ export function wrap(table: HTMLElement): HTMLElement {
   const scroll = make("div", "scroll-x");
   scroll.tabIndex = 0;
   scroll.setAttribute("role", "region");
-  scroll.setAttribute("aria-label", "Table");
+  scroll.setAttribute("aria-label", FRAME.table);
   scroll.append(table);
   return scroll;
 }

@@ -5,6 +5,7 @@ import { make, makeButton } from "../page";
 import { TerminalPane } from "../terminal/pane";
 import { type Terminal, terminalAddress, v1 } from "../v1";
 import type { OpenSession } from "./view";
+import { TERMINAL_TAB } from "../texts/terminal";
 
 export class TerminalTab {
   readonly element = make("div", "terminal-tab");
@@ -36,11 +37,11 @@ export class TerminalTab {
   }
 
   private offer(): void {
-    const start = makeButton("btn primary", "Start a terminal", () => {
+    const start = makeButton("btn primary", TERMINAL_TAB.startATerminal, () => {
       this.empty.remove();
       void this.begin(true);
     });
-    this.empty.replaceChildren(make("p", "soft", "No terminal is open in this session."), start);
+    this.empty.replaceChildren(make("p", "soft", TERMINAL_TAB.noTerminalIsOpen), start);
     this.element.append(this.empty);
   }
 
@@ -53,11 +54,11 @@ export class TerminalTab {
   private async list(): Promise<void> {
     this.terminals = await v1.terminals(this.view.id);
     const choice = make("select", "pick");
-    choice.setAttribute("aria-label", "Which terminal");
+    choice.setAttribute("aria-label", TERMINAL_TAB.whichTerminal);
     choice.append(...this.terminals.map(({ id, title, held }) => new Option(`${title || id}${held ? " (watch)" : ""}`, id)));
     choice.value = this.current;
     choice.addEventListener("change", () => void this.openTerminal(choice.value));
-    const link = make("a", "", "Open in a new tab");
+    const link = make("a", "", TERMINAL_TAB.openInANewTab);
     link.href = terminalAddress(this.current);
     link.target = "_blank";
     const open = async () => {
@@ -67,7 +68,7 @@ export class TerminalTab {
         this.view.report(explain(error));
       }
     };
-    this.bar.replaceChildren(choice, make("span", "spring"), link, makeButton("", "New terminal", () => void open()));
+    this.bar.replaceChildren(choice, make("span", "spring"), link, makeButton("", TERMINAL_TAB.newTerminal, () => void open()));
   }
 
   leave(): void {

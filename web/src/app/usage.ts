@@ -2,6 +2,7 @@
 
 import { guard } from "lit-html/directives/guard.js";
 import { root } from "../root";
+import { who } from "../conversation/words";
 import { make } from "../page";
 import { type Content, html, nothing, render, type TemplateResult } from "../render";
 import type * as rest from "../rest";
@@ -35,9 +36,10 @@ const keyOf: Record<By, (row: UsageRow, nameOf: (job: string) => string) => [nam
   agent: ({ agent }) => [agent],
   model: ({ model }) => [model || "unknown"],
   session: ({ session, title }) => [title || session, `${root}/app/s/${encodeURIComponent(session)}`],
-  job: ({ by, job }, nameOf) => (job ? [nameOf(job), `${root}/app/j/${encodeURIComponent(job)}`] : by?.startsWith("task:") ? ["tasks of earlier runs"] : undefined),
+  job: ({ by, job }, nameOf) => (job ? [nameOf(job), `${root}/app/j/${encodeURIComponent(job)}`] : by?.startsWith("task:") ? [USAGE.earlierTasks] : undefined),
   automation: ({ automation }) => (automation ? [automation, `${root}/app/automations/${encodeURIComponent(automation)}`] : undefined),
-  person: ({ person }) => [person || "the host itself"],
+  // A person has a name; a token without a person is `token:NAME`.
+  person: ({ person = "" }) => [person.startsWith("token:") ? who(person) : person || USAGE.host],
 };
 
 export function sums(rows: UsageRow[], by: By, nameOf = (job: string) => job): Sum[] {
@@ -144,15 +146,15 @@ export class UsageView implements View {
 /** Which list, of which day, and its labels. */
 export function sourceWords({ prices, prices_date: date, priced_as: as }: PriceList): string {
   if (!prices || !date) return "";
-  const other = Object.entries(as ?? {}).map(([model, entry]) => `${model} as ${entry}`);
-  return `~ by the list prices of ${prices}, the newest of ${date}${other.length ? `; ${other.join(", ")}` : ""}.`;
+  const other = Object.entries(as ?? {}).map(([model, entry]) => USAGE.pricedAs(model, entry));
+  return USAGE.source(prices, date, other);
 }
 
 function numbers(sum: Sum): TemplateResult {
   const all: [value: string, name: string][] = [
     [costWords(sum), USAGE.cost],
     [sum.input + sum.output ? tokens(sum.input + sum.output) : USAGE.unknown, USAGE.inAndOut],
-    [String(sum.turns), sum.turns === 1 ? "turn" : "turns"],
+    [String(sum.turns), USAGE.turns(sum.turns)],
     [sum.unpriced ? String(sum.unpriced) : "none", USAGE.unpriced],
   ];
   return html`<div class="numbers">${all.map(([value, name]) => html`<div class="number"><b>${value}</b><span>${name}</span></div>`)}</div>`;
@@ -177,7 +179,7 @@ function plot(days: Sum[], period: number, room: number): HTMLElement {
   // As wide as its place, so that its letters have the size of all others.
   const [width, height, foot] = [Math.max(280, room || 800), 160, 20];
   const step = width / all.length;
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${height + foot}`, class: "plot", role: "img", "aria-label": `${priced ? "Dollars" : "Tokens"} by day; the table below has the numbers` });
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height + foot}`, class: "plot", role: "img", "aria-label": USAGE.plot(priced) });
   svg.append(draw("line", { x1: 0, y1: height, x2: width, y2: height }));
   all.forEach((day, index) => {
     const sum = known.get(day);

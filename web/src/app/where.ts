@@ -3,6 +3,7 @@
 import { make } from "../page";
 import type { Member } from "../rest";
 import { ask } from "../v1";
+import { WHERE } from "../texts/start";
 
 /** The host that runs a session, where there are several. */
 export async function hostOf(session: string): Promise<Member | undefined> {
@@ -25,7 +26,7 @@ export async function whereChoices(signal?: AbortSignal): Promise<{ places: stri
 /** The fields before `next`, and their values; nothing where there is no choice. */
 export async function offerWhere(next: Element, look = "", signal?: AbortSignal): Promise<() => Where> {
   const { places, labels } = await whereChoices(signal).catch(() => ({ places: [], labels: [] }));
-  const fields = [select(next, look, "place", "Place", "Where its folder is", places), select(next, look, "label", "Only at a host with the label", "Any host", labels)];
+  const fields = [select(next, look, "place", WHERE.place, WHERE.whereItsFolder, places), select(next, look, "label", WHERE.onlyAtAHost, WHERE.anyHost, labels)];
   return () => Object.fromEntries(fields.filter((field) => field?.value).map((field) => [field?.name, field?.value]));
 }
 

@@ -2,6 +2,7 @@
 
 import type { ChartGraph, Shape } from "./graph";
 import { layOut, LINE, MARK_ROOM, type PlacedArrow, type PlacedNode, type Point } from "./layout";
+import { FLOW_CHART } from "../texts/chart";
 
 export type WorkMark = "Running" | "Succeeded" | "Failed";
 
@@ -10,12 +11,12 @@ const PADDING = 24;
 const CORNER = 8;
 const EMOJI: Record<WorkMark, string> = { Running: "▶️", Succeeded: "✅", Failed: "❌" };
 const NAMES: Partial<Record<Shape, string>> = {
-  ParBegin: "Parallel works begin",
-  ParEnd: "Parallel works end",
-  CondBegin: "Condition begins",
-  CondEnd: "Condition ends",
-  LoopEnd: "Loop ends",
-  AltEnd: "Alternatives end",
+  ParBegin: FLOW_CHART.parallelWorksBegin,
+  ParEnd: FLOW_CHART.parallelWorksEnd,
+  CondBegin: FLOW_CHART.conditionBegins,
+  CondEnd: FLOW_CHART.conditionEnds,
+  LoopEnd: FLOW_CHART.loopEnds,
+  AltEnd: FLOW_CHART.alternativesEnd,
 };
 
 type Attributes = Record<string, string | number>;
@@ -66,7 +67,7 @@ export class FlowChart {
       width: this.area.width,
       height: this.area.height,
       role: "group",
-      "aria-label": `Flow chart of ${name}`,
+      "aria-label": FLOW_CHART.flowChart(name),
     });
     this.svg.append(draw("defs", {}, arrowHead()));
     const arrows = draw("g", { class: "arrows" });
@@ -175,7 +176,7 @@ export class FlowChart {
 }
 
 function describe(placed: PlacedNode, mark: WorkMark | undefined): string {
-  const kind = placed.shape === "CondNode" ? "Condition" : "Task";
+  const kind = placed.shape === "CondNode" ? FLOW_CHART.condition : FLOW_CHART.task;
   return `${kind} ${placed.node.label ?? ""}, ${mark ? mark.toLowerCase() : "not started"}`;
 }
 

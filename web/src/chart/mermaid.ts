@@ -1,5 +1,7 @@
 /** Flow charts in Mermaid's notation, as far as agents use it: nodes, arrows, labels. Everything else stays text. */
 
+import { FLOW_CHART } from "../texts/chart";
+
 export interface MermaidNode {
   id: string;
   text: string;
@@ -225,5 +227,5 @@ function box({ x, y, width, height, shape, lines }: Placed): SVGElement[] {
 /** For those who do not see it. */
 function describe({ nodes, edges }: MermaidGraph): string {
   const name = new Map(nodes.map(({ id, text }) => [id, text.replace(/\n/g, " ")]));
-  return `Flow chart. ${edges.map(({ from, to, label }) => `${name.get(from)} to ${name.get(to)}${label ? ` (${label})` : ""}`).join("; ")}`;
+  return FLOW_CHART.described(edges.map(({ from, to, label }) => FLOW_CHART.edge(name.get(from), name.get(to), label ?? "")));
 }

@@ -3,6 +3,7 @@
 import { make } from "../page";
 import { page } from "../scope";
 import type { Box, FlowChart } from "./flowChart";
+import { SHEETS } from "../texts/chart";
 
 interface Paper {
   width: number;
@@ -64,7 +65,7 @@ export function printable(container: HTMLElement, chart: FlowChart): void {
   page.on(window, "beforeprint", () => {
     const { landscape, scale, all } = sheetsOf(chart);
     document.body.classList.toggle("landscape", landscape);
-    sheets.replaceChildren(...all.map((sheet, at) => sheetOf(chart, sheet, scale, all.length > 1 ? `Sheet ${at + 1} of ${all.length}` : "")));
+    sheets.replaceChildren(...all.map((sheet, at) => sheetOf(chart, sheet, scale, all.length > 1 ? SHEETS.sheet(at + 1, all.length) : "")));
     // First, so that the head of an arrow is found in a sheet and not in the chart that is hidden.
     container.prepend(sheets);
   });

@@ -2,6 +2,7 @@
 
 import { letterScale, make, makeButton } from "../page";
 import type { FlowChart } from "./flowChart";
+import { ZOOM } from "../texts/chart";
 
 const LEAST = 0.2;
 const MOST = 3;
@@ -64,10 +65,10 @@ export class Zoom {
       return element;
     };
     controls.append(
-      button("−", "Zoom out", () => this.set(this.scale - STEP)),
+      button("−", ZOOM.zoomOut, () => this.set(this.scale - STEP)),
       this.figure,
-      button("+", "Zoom in", () => this.set(this.scale + STEP)),
-      button("Fit", "Fit the chart to the window", () => this.fit()),
+      button("+", ZOOM.zoomIn, () => this.set(this.scale + STEP)),
+      button(ZOOM.fit, ZOOM.fitToWindow, () => this.fit()),
     );
     return controls;
   }

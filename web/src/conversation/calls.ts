@@ -5,6 +5,7 @@ import { countOf, linesOf } from "./diffLines";
 import { plain } from "./pieces";
 import { type CallPart, waitingApproval } from "./state";
 import { plural } from "../texts/plural";
+import { CALL_WORDS } from "../texts/conversation";
 
 export type CallKind = "command" | "change" | "look" | "plan" | "tool";
 
@@ -55,7 +56,7 @@ export function linesRead(call: CallPart): string {
   const count = number(input["limit"]);
   const to = number(input["end_line"] ?? input["endLine"] ?? shown?.[1]) ?? (count && (from ?? 1) + count - 1);
   if (!from && !to) return "";
-  return !to ? `, from line ${from}` : (from ?? 1) === to ? `, line ${to}` : `, lines ${from ?? 1} to ${to}`;
+  return !to ? CALL_WORDS.fromLine(from ?? 1) : (from ?? 1) === to ? CALL_WORDS.line(to) : CALL_WORDS.lines(from ?? 1, to);
 }
 
 /** The last lines of a command's output. */
@@ -86,7 +87,7 @@ export function lookWords(calls: CallPart[]): string {
 /** What the helper is called that a call started; empty where it started none. */
 export function helperName(call: CallPart): string {
   const found = (call.content ?? []).find(({ type }) => type === "subagent");
-  return found ? plain(String(found["agent"] || found["title"] || "A helper")) : "";
+  return found ? plain(String(found["agent"] || found["title"] || CALL_WORDS.aHelper)) : "";
 }
 
 export type CallState = "waiting" | "running" | "ok" | "bad" | "refused" | "stopped";

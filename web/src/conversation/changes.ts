@@ -4,6 +4,7 @@ import { make } from "../page";
 import { diffView, unified } from "./diff";
 import { exact, relative } from "./pieces";
 import type { CallPart, SessionState } from "./state";
+import { CHANGES } from "../texts/conversation";
 
 export interface Change {
   path: string;
@@ -33,7 +34,7 @@ export function changedFiles(state: SessionState, only = ""): Map<string, string
 }
 
 export function changesView(files: Map<string, string[]>, cwd: string): HTMLElement[] {
-  if (files.size === 0) return [make("p", "soft", "None. Changes that the agent reports or asks for appear here, file by file.")];
+  if (files.size === 0) return [make("p", "soft", CHANGES.noneChangesThatTheAgent)];
   return [...files].map(([path, diffs]) => {
     const details = make("details", "file");
     details.open = files.size <= 3;

@@ -2,6 +2,7 @@
 
 import { coloured, languageOf } from "../highlight";
 import { make, makeButton } from "../page";
+import { CODE } from "../texts/conversation";
 
 const later: (work: () => void) => void = typeof requestIdleCallback === "function" ? (work) => requestIdleCallback(() => work(), { timeout: 1000 }) : (work) => setTimeout(work);
 
@@ -22,8 +23,8 @@ export function decorateCode(body: HTMLElement, finished: boolean): void {
 function codeTools(pre: HTMLElement, code: HTMLElement, language: string): HTMLElement {
   const tools = make("span", "code-tools");
   if (language) pre.dataset["language"] = language;
-  const wrap = makeButton("quiet copy", "Wrap", () => wrap.setAttribute("aria-pressed", String(pre.classList.toggle("wrapped"))));
-  wrap.setAttribute("aria-label", "Wrap long lines");
+  const wrap = makeButton("quiet copy", CODE.wrap, () => wrap.setAttribute("aria-pressed", String(pre.classList.toggle("wrapped"))));
+  wrap.setAttribute("aria-label", CODE.wrapLongLines);
   wrap.setAttribute("aria-pressed", "false");
   tools.append(wrap, copyButton(() => code.textContent ?? ""));
   return tools;
@@ -40,7 +41,7 @@ async function drawDiagram(pre: HTMLElement, code: HTMLElement): Promise<void> {
     figure.append(drawMermaid(graph));
     const source = make("details", "diagram-source");
     pre.replaceWith(figure, source);
-    source.append(make("summary", "soft", "Text of the diagram"), pre);
+    source.append(make("summary", "soft", CODE.textOfTheDiagram), pre);
   } catch {
     // The host is out of reach: the text is shown.
   }
@@ -55,14 +56,14 @@ async function colour(code: HTMLElement, language: string): Promise<void> {
   }
 }
 
-export function copyButton(text: () => string, name = "Copy"): HTMLButtonElement {
+export function copyButton(text: () => string, name: string = CODE.copy): HTMLButtonElement {
   const button = makeButton("copy quiet", name, () => void copy());
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text());
-      button.textContent = "Copied";
+      button.textContent = CODE.copied;
     } catch {
-      button.textContent = "Not allowed here"; // plain HTTP from another machine
+      button.textContent = CODE.notAllowedHere; // plain HTTP from another machine
     }
     setTimeout(() => (button.textContent = name), 1500);
   };

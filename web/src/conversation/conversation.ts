@@ -9,6 +9,7 @@ import { EndRow, endOf, MessageRow, messageOf, QuestionRow, TextRow } from "./ro
 import { type LogRecord, type Part, type SessionState, type Turn, waits } from "./state";
 import { type Row, Transcript } from "./transcript";
 import { addClientNames } from "./words";
+import { TRANSCRIPT } from "../texts/conversation";
 
 const ID_FIELDS = ["part", "call", "question"];
 /** The story was cut or copied: everything is shown again. */
@@ -34,8 +35,8 @@ export class Conversation {
     view.addEventListener("scroll", () => this.showEnd(), { passive: true });
     end.addEventListener("click", () => this.toEnd());
     this.empty.append(
-      make("h2", "", "No messages yet"),
-      make("p", "", "Write below what you want done. The agent works in the folder above and asks here before it changes anything; it keeps running when you close this page."),
+      make("h2", "", TRANSCRIPT.noMessagesYet),
+      make("p", "", TRANSCRIPT.writeBelowWhatYouWant),
     );
   }
 
@@ -231,7 +232,7 @@ export class Conversation {
   private showEnd(): void {
     this.end.hidden = this.view.scrollHeight - this.view.scrollTop - this.view.clientHeight < 200;
     if (this.end.hidden) this.fresh = false;
-    const text = this.fresh ? "New below ↓" : "Jump to latest ↓";
+    const text = this.fresh ? TRANSCRIPT.newBelow : TRANSCRIPT.jumpToLatest;
     if (this.end.textContent !== text) this.end.textContent = text;
   }
 

@@ -3,26 +3,27 @@
 import type { ChangedFile } from "../v1";
 import type { Approval } from "./state";
 import { plural } from "../texts/plural";
+import { DANGER } from "../texts/conversation";
 
 const COMMANDS: [pattern: RegExp, reason: string][] = [
-  [/(^|[\s;&|(`])(rm|rmdir|unlink|shred|truncate)\s/, "Deletes files"],
-  [/\bfind\b.*\s-(delete|exec)\b/, "May delete or run for every file it finds"],
-  [/(^|[\s;&|(`])(sudo|doas|su)\s/, "Runs as another user"],
-  [/\bgit\s+push\b.*(--force|-f\b|\+)/, "Overwrites a branch on the server"],
-  [/\bgit\s+(reset\s+--hard|clean\b|checkout\s+--)/, "Throws away changes that are not committed"],
-  [/\b(curl|wget|ssh|scp|rsync|nc)\s/, "Uses the network"],
-  [/\b(mkfs|dd|chmod\s+-R|chown\s+-R)\b/, "Changes the disk or many files"],
-  [/\.(env|pem|key)\b|id_rsa|\bcredentials\b/, "Touches secrets"],
-  [/\|\s*(ba|z|da)?sh\b/, "Runs what another program prints"],
+  [/(^|[\s;&|(`])(rm|rmdir|unlink|shred|truncate)\s/, DANGER.deletesFiles],
+  [/\bfind\b.*\s-(delete|exec)\b/, DANGER.mayDeleteOrRun],
+  [/(^|[\s;&|(`])(sudo|doas|su)\s/, DANGER.runsAsAnotherUser],
+  [/\bgit\s+push\b.*(--force|-f\b|\+)/, DANGER.overwritesABranch],
+  [/\bgit\s+(reset\s+--hard|clean\b|checkout\s+--)/, DANGER.throwsAwayChangesThatAre],
+  [/\b(curl|wget|ssh|scp|rsync|nc)\s/, DANGER.usesTheNetwork],
+  [/\b(mkfs|dd|chmod\s+-R|chown\s+-R)\b/, DANGER.changesTheDiskOrMany],
+  [/\.(env|pem|key)\b|id_rsa|\bcredentials\b/, DANGER.touchesSecrets],
+  [/\|\s*(ba|z|da)?sh\b/, DANGER.runsWhatAnotherProgramPrints],
 ];
 
 /** The reasons, in words; none: an everyday step. */
 export function dangers(approval: Approval, cwd: string, kind = ""): string[] {
   const found = approval.command ? COMMANDS.flatMap(([pattern, reason]) => (pattern.test(approval.command ?? "") ? [reason] : [])) : [];
   const path = approval.path ?? "";
-  if (kind === "fetch") found.push("Uses the network");
-  if (path && approval.kind !== "read" && outside(path, cwd)) found.push("Outside the project folder");
-  if (path && /(^|\/)(\.env|[^/]*\.(pem|key))$/.test(path)) found.push("Touches secrets");
+  if (kind === "fetch") found.push(DANGER.usesTheNetwork);
+  if (path && approval.kind !== "read" && outside(path, cwd)) found.push(DANGER.outsideTheProjectFolder);
+  if (path && /(^|\/)(\.env|[^/]*\.(pem|key))$/.test(path)) found.push(DANGER.touchesSecrets);
   return found;
 }
 
@@ -45,6 +46,6 @@ export function lostBy(command: string, files: readonly ChangedFile[]): string {
   const fresh = lost.filter(({ status }) => status === "added").length;
   const changed = lost.length - fresh;
   const count = (number: number) => plural(number, "file");
-  const words = [fresh ? `${count(fresh)} not in git` : "", changed ? `${count(changed)} with changes that are not committed` : ""].filter(Boolean);
-  return words.length > 0 ? `Lost for good: ${words.join(", ")}.` : "";
+  const words = [fresh ? DANGER.notInGit(count(fresh)) : "", changed ? DANGER.withChangesThatAre(count(changed)) : ""].filter(Boolean);
+  return words.length > 0 ? DANGER.lost(words) : "";
 }

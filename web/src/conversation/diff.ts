@@ -2,6 +2,7 @@
 
 import { make } from "../page";
 import { countOf, type DiffLine, linesOf } from "./diffLines";
+import { DIFF } from "../texts/conversation";
 
 export type LineKind = "added" | "removed" | "hunk" | "file" | "same";
 
@@ -34,14 +35,14 @@ export function diffView(text: string, most = LINES, path = ""): HTMLElement {
   const view = make("div", "diff");
   view.tabIndex = 0;
   const { added, removed } = countOf(all);
-  view.setAttribute("aria-label", `Change: ${added} lines added, ${removed} removed`);
+  view.setAttribute("aria-label", DIFF.changeLinesAddedRemoved(added, removed));
   view.setAttribute("role", "group");
   const shown = all.filter(({ kind }) => kind !== "file" || all.length < 3);
   const rows = shown.slice(0, most).map((line) => [lineView(line), line] as const);
   view.append(...rows.map(([row]) => row));
   const spans = rows.flatMap(([row, line]) => (line.text.trim() && row.lastElementChild instanceof HTMLSpanElement ? [[row.lastElementChild, line] as [HTMLElement, DiffLine]] : []));
   void import("./diffColours").then(({ colourLines }) => colourLines(path, spans), () => undefined); // plain code is code, too
-  if (shown.length > most) view.append(make("div", "dl diff-hunk", `${shown.length - most} more lines`));
+  if (shown.length > most) view.append(make("div", "dl diff-hunk", DIFF.moreLines(shown.length - most)));
   return view;
 }
 
@@ -63,12 +64,12 @@ export function signed(line: DiffLine): HTMLElement[] {
   const [sign, text, said] = [make("b", "", SIGNS[line.kind] ?? ""), make("span"), SPOKEN[line.kind]];
   sign.setAttribute("aria-hidden", "true");
   text.append(...marked(line));
-  return said ? [sign, make("em", "vh spoken", `${said}, line ${line.new ?? line.old}, `), text] : [sign, text];
+  return said ? [sign, make("em", "vh spoken", DIFF.spoken(said, line.new ?? line.old)), text] : [sign, text];
 }
 
 function hunkTitle(text: string): string {
   const [, line = "", title = ""] = /^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/.exec(text) ?? [];
-  return line ? `Line ${line}${title ? `, ${title}` : ""}` : text;
+  return line ? DIFF.line(line, title ?? "") : text;
 }
 
 /** The text with what changed in marks. */

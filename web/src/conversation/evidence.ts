@@ -3,6 +3,7 @@
 import { make } from "../page";
 import { diffView } from "./diff";
 import { box, exact, picture, plain } from "./pieces";
+import { EVIDENCE } from "../texts/cards";
 
 export interface Evidence {
   type: "text" | "diff" | "image";
@@ -41,6 +42,6 @@ export function filesOf(diff: string): { path: string; diff: string }[] {
     .filter((part) => part.trim() !== "")
     .map((part) => {
       const names = [/^\+\+\+ "?b\/(.*?)"?$/m, /^--- "?a\/(.*?)"?$/m, /^diff --git a\/.* b\/(.*)$/m].map((name) => name.exec(part)?.[1]);
-      return { path: exact(names.find((name) => name) ?? "The change"), diff: part };
+      return { path: exact(names.find((name) => name) ?? EVIDENCE.theChange), diff: part };
     });
 }

@@ -2,6 +2,7 @@
 
 import type { DiffLine } from "./diffLines";
 import { plural } from "../texts/plural";
+import { GAPS } from "../texts/review";
 
 export interface Gap {
   kind: "gap";
@@ -74,12 +75,12 @@ export interface Opening {
 
 /** What can be opened of a gap: some lines after what is above it, all of them, some before what is below it. */
 export function openings({ new: from, count }: Gap, atTop: boolean): Opening[] {
-  if (count === undefined) return [{ text: "The rest of the file", label: "Show the rest of the file", range: [from, from + MOST_OPENED - 1] }];
+  if (count === undefined) return [{ text: GAPS.theRestOfTheFile, label: GAPS.showTheRest, range: [from, from + MOST_OPENED - 1] }];
   const to = from + count - 1;
-  const many = count > MOST_OPENED ? `${MOST_OPENED} of ${count} lines` : plural(count, "line");
-  const all: Opening = { text: many, label: `Show ${many} that did not change, from line ${from}`, range: [from, Math.min(to, from + MOST_OPENED - 1)] };
+  const many = count > MOST_OPENED ? GAPS.ofLines(MOST_OPENED, count) : plural(count, "line");
+  const all: Opening = { text: many, label: GAPS.showThatDidNotChange(many, from), range: [from, Math.min(to, from + MOST_OPENED - 1)] };
   if (count <= STEP) return [all];
-  const down: Opening = { text: `${STEP} ↓`, label: `Show ${STEP} lines from line ${from}`, range: [from, from + STEP - 1] };
-  const up: Opening = { text: `${STEP} ↑`, label: `Show ${STEP} lines up to line ${to}`, range: [to - STEP + 1, to] };
+  const down: Opening = { text: `${STEP} ↓`, label: GAPS.showLinesFromLine(STEP, from), range: [from, from + STEP - 1] };
+  const up: Opening = { text: `${STEP} ↑`, label: GAPS.showLinesUpToLine(STEP, to), range: [to - STEP + 1, to] };
   return atTop ? [all, up] : [down, all, up];
 }

@@ -3,7 +3,7 @@
 import { make } from "../page";
 import { html, render, type TemplateResult } from "../render";
 import { dialog } from "../shortcuts";
-import { GRANTS } from "../texts/cards";
+import { GRANTS, COVERS } from "../texts/cards";
 import { type Grant, v1 } from "../v1";
 import { exact, relative } from "./pieces";
 import type { Approval, CallPart, SessionState } from "./state";
@@ -18,7 +18,7 @@ export function grantsOf(state: SessionState, grants: Grant[]): Grant[] {
 
 /** What a remembered answer is about, in words; nothing listed: all that the tool does. */
 export function coverWords(covers: string[], tool: string, cwd: string): string {
-  if (covers.length === 0) return `everything ${exact(tool)} does`;
+  if (covers.length === 0) return COVERS.everythingDoes(exact(tool));
   return covers.map((each) => oneCover(each, cwd)).join(", ");
 }
 
@@ -26,17 +26,17 @@ export function coverWords(covers: string[], tool: string, cwd: string): string 
 export function coverPhrase(covers: string[], approval: Approval, call: CallPart, cwd: string): string {
   const words = coverWords(covers, call.tool, cwd);
   const files = covers.length > 0 && covers.every((each) => /^(path|folder):/.test(each));
-  return files && approval.kind === "write" ? `edits to ${words}` : files && approval.kind === "read" ? `reading ${words}` : words;
+  return files && approval.kind === "write" ? COVERS.edits(words) : files && approval.kind === "read" ? COVERS.reads(words) : words;
 }
 
 function oneCover(cover: string, cwd: string): string {
   const [kind = "", about = ""] = cover.split(/:(.*)/s);
   if (kind === "path") return relative(about, cwd);
-  if (kind === "folder") return about === cwd ? "every file in this project" : `every file in ${relative(about, cwd)}/`;
-  if (kind === "host") return `connections to ${exact(about)}`;
-  if (kind === "read" || kind === "write") return `${kind === "read" ? "reading" : "reading and writing"} ${exact(about)}`;
+  if (kind === "folder") return about === cwd ? COVERS.everyFileInThisProject : COVERS.everyFile(relative(about, cwd));
+  if (kind === "host") return COVERS.host(exact(about));
+  if (kind === "read" || kind === "write") return COVERS.folder(kind, exact(about));
   if (kind === "command") return `${exact(about)} …`;
-  return kind === "line" ? exact(about) : "exactly this call";
+  return kind === "line" ? exact(about) : COVERS.thisCall;
 }
 
 export async function showGrants(state: SessionState, attempt: Attempt): Promise<void> {
@@ -56,7 +56,7 @@ export async function showGrants(state: SessionState, attempt: Attempt): Promise
 export function grantWords(grant: Grant, cwd: string): string {
   const pattern = grant.pattern && grant.pattern !== "*" ? [exact(grant.pattern)] : [];
   const about = grant.covers?.length ? coverWords(grant.covers, grant.tool, cwd) : pattern[0] ?? coverWords([], grant.tool, cwd);
-  return `${grant.allow ? "Allowed" : "Refused"}: ${about === `everything ${exact(grant.tool)} does` ? about : `${exact(grant.tool)}, ${about}`}`;
+  return `${grant.allow ? COVERS.allowed : COVERS.refused}: ${about === `everything ${exact(grant.tool)} does` ? about : `${exact(grant.tool)}, ${about}`}`;
 }
 
 function item(grant: Grant, cwd: string, forget: () => void): TemplateResult {

@@ -2,10 +2,11 @@
 
 import { count, dollars } from "../time";
 import type { Approval, Status, Usage } from "./state";
+import { WORDS } from "../texts/conversation";
 
 export { span as duration } from "../time";
 
-export const STATUS: Record<Status, string> = { idle: "Ready", running: "Working", waiting: "Needs you", failed: "Failed" };
+export const STATUS: Record<Status, string> = { idle: WORDS.ready, running: WORDS.working, waiting: WORDS.needsYou, failed: WORDS.failed };
 
 /** What clients of other protocols call themselves, by their ids. */
 const clientNames = new Map<string, string>();
@@ -16,23 +17,23 @@ export function addClientNames(names: Record<string, string> | undefined): void 
 
 export function who(by: string): string {
   const [kind = "", name = ""] = by.split(/:(.*)/s);
-  if (kind === "token") return name === "owner" ? "You" : name;
-  if (kind === "client") return clientNames.get(name.replace(/#[^#]*$/, "")) ?? "An editor";
-  if (kind === "task") return "The job";
-  if (kind === "agent") return "The agent";
-  if (kind === "job") return `The job ${name}`;
+  if (kind === "token") return name === "owner" ? WORDS.you : name;
+  if (kind === "client") return clientNames.get(name.replace(/#[^#]*$/, "")) ?? WORDS.anEditor;
+  if (kind === "task") return WORDS.theJob;
+  if (kind === "agent") return WORDS.theAgent;
+  if (kind === "job") return WORDS.theJobNamed(name);
   return name || kind;
 }
 
 /** Who stopped a turn. */
 export function stoppedWords(by = ""): string {
   const name = who(by);
-  return !by || by === "agent" || by === "host" ? "Stopped" : `Stopped by ${name === "You" ? "you" : name}`;
+  return !by || by === "agent" || by === "host" ? WORDS.stopped : name === WORDS.you ? WORDS.stoppedByYou : WORDS.stoppedBy(name);
 }
 
 export function words(usage: Usage | null | undefined): string {
   if (!usage || (!usage.input && !usage.output && !usage.cost)) return "";
-  const tokens = `${count(usage.input ?? 0)} tokens in${usage.cached ? ` (${count(usage.cached)} cached)` : ""}, ${count(usage.output ?? 0)} out`;
+  const tokens = WORDS.tokens(count(usage.input ?? 0), usage.cached ? count(usage.cached) : "", count(usage.output ?? 0));
   return usage.cost ? `${tokens}, ${dollars(usage.cost)}` : tokens;
 }
 
@@ -47,16 +48,8 @@ export function price(multiplier: number | undefined): string {
   return multiplier === 0 ? "free" : `×${multiplier}`;
 }
 
-export function ago(milliseconds: number, now = Date.now()): string {
-  const minutes = Math.floor((now - milliseconds) / 60_000);
-  if (minutes < 1) return "just now";
-  if (minutes < 60) return `${minutes} min ago`;
-  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;
-  return new Date(milliseconds).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
-}
-
 /** How long an answer is remembered. */
-export const ENDS = { once: "", session: " in this session", project: " in this folder" };
+export const ENDS = WORDS.remembered;
 
 /** Who allowed or denied what, and for how long. */
 export function verdictOf({ by = "", allowed, option, options }: Approval, what = "it"): string {

@@ -6,6 +6,7 @@ import { askFirst, shortcuts } from "../shortcuts";
 import { type Terminal, terminalAddress, v1 } from "../v1";
 import { watch } from "../watch";
 import { TerminalPane } from "./pane";
+import { TERMINAL_PAGE } from "../texts/terminal";
 
 const query = new URLSearchParams(window.location.search);
 const trouble = byId("trouble");
@@ -52,7 +53,7 @@ function render(): void {
   close.hidden = !now;
   pane.element.hidden = !showing;
   empty.hidden = showing;
-  document.title = `${now?.title ?? "Terminals"} · Portico`;
+  document.title = `${now?.title ?? TERMINAL_PAGE.terminals} · Portico`;
 }
 
 function tab(terminal: Terminal): HTMLElement {
@@ -95,7 +96,7 @@ function end(): void {
   if (!now) return;
   const work = () => attempt(() => v1.closeTerminal(now.id));
   if (now.exited) void work();
-  else askFirst("End this shell?", "The shell and all programs that run in it are ended.", "End it", work);
+  else askFirst(TERMINAL_PAGE.endThisShell, TERMINAL_PAGE.theShellAndAllPrograms, TERMINAL_PAGE.endIt, work);
 }
 
 async function load(): Promise<void> {
@@ -103,8 +104,8 @@ async function load(): Promise<void> {
   const first = selected ? terminals.find(({ id }) => id === selected) : terminals[0];
   if (first && !showing) return select(first.id);
   if (selected && !showing) {
-    byId("empty-title").textContent = "This shell is no more";
-    byId("empty-text").textContent = "It was closed, or the host was restarted: shells end with the host. Changes to your files stay.";
+    byId("empty-title").textContent = TERMINAL_PAGE.thisShellIsNoMore;
+    byId("empty-text").textContent = TERMINAL_PAGE.itWasClosed;
   }
   render();
 }
@@ -114,15 +115,15 @@ byId("first").addEventListener("click", open);
 close.addEventListener("click", end);
 shortcuts(
   [
-    { key: "c", text: "New terminal", run: open },
-    { key: "x", text: "Close the terminal", run: end },
-    { key: "i", text: "Type into the terminal", run: () => pane.focus() },
-    { key: "s", text: "All sessions", run: () => window.location.assign("./app") },
+    { key: "c", text: TERMINAL_PAGE.newTerminal, run: open },
+    { key: "x", text: TERMINAL_PAGE.closeTheTerminal, run: end },
+    { key: "i", text: TERMINAL_PAGE.typeIntoTheTerminal, run: () => pane.focus() },
+    { key: "s", text: TERMINAL_PAGE.allSessions, run: () => window.location.assign("./app") },
   ],
   [
-    ["Shift+Esc", "Leave the terminal"],
-    ["Ctrl+C", "Copy, if something is selected"],
-    ["Ctrl+V", "Paste"],
+    ["Shift+Esc", TERMINAL_PAGE.leaveTheTerminal],
+    ["Ctrl+C", TERMINAL_PAGE.copyIfSomethingIsSelected],
+    ["Ctrl+V", TERMINAL_PAGE.paste],
   ],
 );
 

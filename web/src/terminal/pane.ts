@@ -5,6 +5,7 @@ import { folder } from "../conversation/words";
 import { make, makeButton } from "../page";
 import type { Terminal } from "../v1";
 import type { TerminalView } from "./screen";
+import { PANE } from "../texts/terminal";
 
 export interface Owner {
   /** What is known of the terminal has changed. */
@@ -31,7 +32,7 @@ export class TerminalPane {
   private latest: symbol | undefined;
 
   constructor(private readonly owner: Owner) {
-    this.element.setAttribute("aria-label", "Terminal");
+    this.element.setAttribute("aria-label", PANE.terminal);
     this.status.setAttribute("role", "status");
     const keys = make("div", "shell-keys");
     // A button takes the focus, and with it the keyboard of a phone goes: so the focus stays where it is.
@@ -39,7 +40,7 @@ export class TerminalPane {
     keys.append(...KEYS.map(([name, data]) => makeButton("quiet", name, () => this.view?.type(data))));
     // Tab belongs to the shell, so the way out has to be readable (WCAG 2.1.2).
     const leave = make("p", "shell-leave soft");
-    leave.append(make("kbd", "", "Shift"), "+", make("kbd", "", "Esc"), " leaves the terminal");
+    leave.append(make("kbd", "", "Shift"), "+", make("kbd", "", "Esc"), PANE.leaves);
     const foot = make("footer", "shell-foot");
     foot.append(this.status, leave, keys);
     this.element.append(this.holder, foot);
@@ -48,7 +49,7 @@ export class TerminalPane {
   async open(id: string, focus = true): Promise<void> {
     this.leave();
     const call = (this.latest = Symbol(id));
-    this.report("Connecting …");
+    this.report(PANE.connecting);
     try {
       const { TerminalView } = await import("./screen");
       if (this.latest !== call) return;
@@ -58,7 +59,7 @@ export class TerminalPane {
           this.owner.changed(terminal);
         },
         gone: (how) => {
-          this.report(how === "closed" ? "This shell was closed." : "This shell has ended: the host was started anew, and its shells ended with it.", true);
+          this.report(how === "closed" ? PANE.thisShellWasClosed : PANE.thisShellHasEnded, true);
           this.owner.gone();
         },
         refused: (reason) => this.report(reason, true),
@@ -88,7 +89,7 @@ export class TerminalPane {
 
 /** What a person wants to know of a terminal in one line. */
 export function wordsOf({ cwd, cols, rows, exited, code, held }: Terminal): string {
-  if (exited) return `The shell has ended${code === undefined || code === null ? "" : ` with code ${code}`}.`;
+  if (exited) return PANE.ended(code);
   const facts = [folder(cwd), `${cols} × ${rows}`];
-  return [...facts, ...(held ? ["an editor or an agent has it: watch only"] : [])].join(" · ");
+  return [...facts, ...(held ? [PANE.anEditorOrAnAgent] : [])].join(" · ");
 }

@@ -8,8 +8,9 @@ import { letterScale } from "../page";
 import { Link, type Listener, type Screen, type TerminalEvent } from "./link";
 import { keepStrict } from "./strict";
 import { themeOf } from "./theme";
+import { SCREEN } from "../texts/terminal";
 
-const FONT = 'ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace';
+const FONT = SCREEN.uiMonospaceSfMonoCascadia;
 /** Characters that wait to be drawn before the host is asked to wait: more than a screenful, less than a stall. */
 const BEHIND = 2_000_000;
 const SETTLE_MS = 100;
@@ -162,7 +163,7 @@ export class TerminalView implements Listener {
       await navigator.clipboard.writeText(this.terminal.getSelection());
       this.terminal.clearSelection();
     } catch {
-      this.viewer.refused("The browser does not let this page copy. Use its own menu: right click, Copy.");
+      this.viewer.refused(SCREEN.theBrowserDoesNotLet);
     }
   }
 

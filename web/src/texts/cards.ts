@@ -85,3 +85,20 @@ export const GRANTS = {
   project: "this project",
   until: (where: string, time: string) => `${where}, until ${time}`,
 } as const;
+
+export const COVERS = {
+  everythingDoes: (exact: string) => `everything ${exact} does`,
+  everyFileInThisProject: "every file in this project",
+  everyFile: (relative: string) => `every file in ${relative}/`,
+  allowed: "Allowed",
+  refused: "Refused",
+  edits: (what: string) => `edits to ${what}`,
+  reads: (what: string) => `reading ${what}`,
+  host: (name: string) => `connections to ${name}`,
+  folder: (kind: "read" | "write", path: string) => `${kind === "read" ? "reading" : "reading and writing"} ${path}`,
+  thisCall: "exactly this call",
+} as const;
+
+export const EVIDENCE = {
+  theChange: "The change",
+} as const;

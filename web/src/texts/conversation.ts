@@ -50,3 +50,70 @@ export const CALL = {
   looked: "Looked around",
   failed: (count: number) => `${count} failed`,
 } as const;
+
+export const WORDS = {
+  ready: "Ready",
+  working: "Working",
+  needsYou: "Needs you",
+  failed: "Failed",
+  you: "You",
+  anEditor: "An editor",
+  theJob: "The job",
+  theAgent: "The agent",
+  theJobNamed: (name: string) => `The job ${name}`,
+  stopped: "Stopped",
+  stoppedBy: (name: string) => `Stopped by ${name}`,
+  stoppedByYou: "Stopped by you",
+  tokens: (input: string, cached: string, output: string) => `${input} tokens in${cached ? ` (${cached} cached)` : ""}, ${output} out`,
+  remembered: { once: "", session: " in this session", project: " in this folder" },
+} as const;
+
+export const DANGER = {
+  deletesFiles: "Deletes files",
+  mayDeleteOrRun: "May delete or run for every file it finds",
+  runsAsAnotherUser: "Runs as another user",
+  overwritesABranch: "Overwrites a branch on the server",
+  throwsAwayChangesThatAre: "Throws away changes that are not committed",
+  usesTheNetwork: "Uses the network",
+  changesTheDiskOrMany: "Changes the disk or many files",
+  touchesSecrets: "Touches secrets",
+  runsWhatAnotherProgramPrints: "Runs what another program prints",
+  outsideTheProjectFolder: "Outside the project folder",
+  notInGit: (count: string) => `${count} not in git`,
+  withChangesThatAre: (count: string) => `${count} with changes that are not committed`,
+  lost: (all: string[]) => `Lost for good: ${all.join(", ")}.`,
+} as const;
+
+export const CODE = {
+  copy: "Copy",
+  wrap: "Wrap",
+  wrapLongLines: "Wrap long lines",
+  textOfTheDiagram: "Text of the diagram",
+  copied: "Copied",
+  notAllowedHere: "Not allowed here",
+} as const;
+
+export const DIFF = {
+  changeLinesAddedRemoved: (added: number, removed: number) => `Change: ${added} lines added, ${removed} removed`,
+  moreLines: (most: number) => `${most} more lines`,
+  spoken: (kind: string, line: number | undefined) => `${kind}, line ${line}, `,
+  line: (line: string, title: string) => `Line ${line}${title ? `, ${title}` : ""}`,
+} as const;
+
+export const CALL_WORDS = {
+  line: (to: number) => `, line ${to}`,
+  lines: (value: number, to: number) => `, lines ${value} to ${to}`,
+  aHelper: "A helper",
+  fromLine: (line: number | string) => `, from line ${line}`,
+} as const;
+
+export const TRANSCRIPT = {
+  noMessagesYet: "No messages yet",
+  writeBelowWhatYouWant: "Write below what you want done. The agent works in the folder above and asks here before it changes anything; it keeps running when you close this page.",
+  newBelow: "New below ↓",
+  jumpToLatest: "Jump to latest ↓",
+} as const;
+
+export const CHANGES = {
+  noneChangesThatTheAgent: "None. Changes that the agent reports or asks for appear here, file by file.",
+} as const;

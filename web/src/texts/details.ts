@@ -24,4 +24,6 @@ export const DETAILS = {
   policy: "the policy",
   otherHosts: "other hosts",
   refused: (count: number) => `${count} refused`,
+  title: "Details",
+  hostAt: (name: string, place: string, state: string) => `${name} at ${place}${state === "up" ? "" : ` (${state})`}`,
 } as const;

@@ -39,4 +39,17 @@ export const FRAME = {
   noPage: "There is no such page",
   noPageText: (path: string) => `The workbench has nothing at ${path}. The address may be cut off, or from another version.`,
   openList: "Open the list",
+  table: "Table",
+  announced: (title: string) => `Needs you: ${title}`,
+} as const;
+
+export const FILTER = {
+  filter: "Filter",
+  wordsFolderAgent: "Words, folder:, agent:, by: or is:",
+  filterSessionsAndJobs: "Filter sessions and jobs",
+  removeTheFilter: (word: string) => `Remove the filter ${word}`,
+} as const;
+
+export const FILTER_OFFERS = {
+  only: (text: string) => `Only ${text}`,
 } as const;

@@ -30,6 +30,7 @@ export const REVIEW = {
   commit: "Commit…",
   discard: "Discard…",
   hint: "Click a line to comment",
+  tapHint: "Tap a line to comment",
   commentOn: (path: string, lines: string) => `Comment on ${path}, ${lines}`,
   addComment: "Add comment",
   cancel: "Cancel",
@@ -39,4 +40,55 @@ export const REVIEW = {
     send: "Send anyway",
   },
   files: (count: number) => ` ${plural(count, "file")} `,
+} as const;
+
+export const COMMIT = {
+  alsoNotCommittedBut: "Also not committed, but not among the changes that are shown:",
+  nothingHasChangedSince: "Nothing has changed since the last commit.",
+  commit: "Commit",
+  message: "Message",
+  discardChanges: "Discard changes?",
+  discardTheseFiles: "Discard these files",
+  theSelectedFilesAreRestored: "The selected files are restored to the last commit. You can undo this for ten seconds.",
+  undo: "Undo",
+  changed: (lines: number, files: number) => `${plural(lines, "changed line")} in ${plural(files, "file")}`,
+  lost: (all: string[]) => `Lost: ${all.join("; ")}.`,
+} as const;
+
+export const FILE_DIFF = {
+  theChangeIsTooLong: "The change is too long to be shown here.",
+  moreLines: (most: number) => `${most} more lines`,
+  you: (linesWord: string) => `You, ${linesWord}`,
+  remove: "Remove",
+  thisLineHasChangedSince: "This line has changed since. It was:",
+  commentOn: (kind: string, line: number) => `Comment on ${kind ? `${kind} ` : ""}line ${line}`,
+} as const;
+
+export const COMMENTS = {
+  lines: (from: number, line: number) => `lines ${from} to ${line}`,
+  beforeTheChange: " (before the change)",
+  lead: (count: number) => (count === 1 ? "A comment on your changes:" : `${plural(count, "comment")} on your changes:`),
+} as const;
+
+export const GAPS = {
+  theRestOfTheFile: "The rest of the file",
+  showTheRest: "Show the rest of the file",
+  ofLines: (mostOpened: number, count: number) => `${mostOpened} of ${count} lines`,
+  showThatDidNotChange: (many: string, from: number) => `Show ${many} that did not change, from line ${from}`,
+  showLinesFromLine: (step: number, from: number) => `Show ${step} lines from line ${from}`,
+  showLinesUpToLine: (step: number, to: number) => `Show ${step} lines up to line ${to}`,
+} as const;
+
+export const BINARY = {
+  before: "Before",
+  after: "After",
+  readingBothSides: "Reading both sides…",
+} as const;
+
+export const CHANGE_SOURCE = {
+  noFilesChangedYet: "No files changed yet.",
+  onlyWhatTheAgentReported: (note: string) => `${note} Only what the agent reported is shown.`,
+  thisTurnHasChanged: "This turn has changed no file.",
+  everythingIsCommitted: "Everything is committed.",
+  thisFolder: "This folder is not in git: these are the changes that the agent reported.",
 } as const;

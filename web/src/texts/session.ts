@@ -26,3 +26,24 @@ export const SESSION = {
   allSessions: "All sessions",
   notFound: "Not found",
 } as const;
+
+export const SESSION_MENU = {
+  markdown: "Markdown",
+  jsonLines: "JSON Lines",
+  moreOfThisSession: "More of this session",
+  resume: "Resume",
+  rename: "Rename",
+  continueInACopy: "Continue in a copy",
+  copyTheLink: "Copy the link",
+  continueInTheTerminal: "Continue in the terminal…",
+  filesChanged: "Files changed",
+  terminal: "Terminal",
+  detailsAndCost: "Details and cost",
+  rememberedAnswers: "Remembered answers",
+  takeOutOfTheArchive: "Take out of the archive",
+  archive: "Archive",
+  reopen: "Reopen",
+  close: "Close",
+  export: (name: string) => `Export as ${name}`,
+  deleteIt: "Delete…",
+} as const;

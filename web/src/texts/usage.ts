@@ -15,5 +15,11 @@ export const USAGE = {
   by: { day: "By day", agent: "By agent", model: "By model", session: "By session", job: "By job", automation: "By automation", person: "By person" },
   heading: { day: "Day", agent: "Agent", model: "Model", session: "Session", job: "Job", automation: "Automation", person: "Person" },
   last: (days: number) => (days === 365 ? "Last 12 months" : `Last ${days} days`),
+  host: "the host itself",
+  earlierTasks: "tasks of earlier runs",
+  turns: (count: number) => (count === 1 ? "turn" : "turns"),
   none: (what: string) => `No ${what} ran in this period.`,
+  pricedAs: (model: string, entry: string) => `${model} as ${entry}`,
+  source: (prices: string, date: string, other: string[]) => `~ by the list prices of ${prices}, the newest of ${date}${other.length ? `; ${other.join(", ")}` : ""}.`,
+  plot: (priced: boolean) => `${priced ? "Dollars" : "Tokens"} by day; the table below has the numbers`,
 } as const;

@@ -1,0 +1,41 @@
+/** Texts of the list of keys. */
+
+export const KEY_TEXTS = {
+  searchOrRunACommand: "Search or run a command",
+  nextSessionOrNext: "Next session, or next in the inbox",
+  previous: "Previous",
+  nextThatNeedsYou: "Next that needs you",
+  sessions: "Sessions",
+  toTheMessageBox: "To the message box (in the list: filter)",
+  filterTheList: "Filter the list",
+  allowOnceWhatWaits: "Allow once what waits",
+  denyWhatWaits: "Deny what waits",
+  allowMore: "Allow more…",
+  openOrFoldTheBlock: "Open or fold the block",
+  moreOfTheSession: "More of the session (in the list: of the row)",
+  chooseAnAnswer: "Choose an answer of the question that waits",
+  goToWhatWaits: "Go to what waits in this session",
+  changesOpenOrClosed: "Changes open or closed",
+  terminal: "Terminal",
+  listHiddenOrShown: "List hidden or shown",
+  panelHiddenOrShown: "Panel hidden or shown",
+  unifiedOrSideBySide: "Unified or side by side",
+  previousChangeInTheChanges: "Previous change (in the changes; n: next)",
+  markTheFileAsViewed: "Mark the file as viewed (in the changes)",
+  commentOnTheLine: "Comment on the line (in the changes)",
+  renameResumeIfInterrupted: "Rename; Resume if interrupted",
+  archive: "Archive",
+  toTheNewestAndFollow: "To the newest, and follow",
+  previousMessageOfYoursAlt: "Previous message of yours (Alt+Down: next)",
+  sendShiftEnterALine: "Send (Shift+Enter: a line; while it works: sent when it is done)",
+  sendToTheWorkingAgent: "Send to the working agent now; in the changes: send the comments",
+  closeOrLeaveTheField: "Close or leave the field",
+  leaveTheTerminal: "Leave the terminal",
+  stopTheTurn: "Stop the turn",
+  thisList: "This list",
+} as const;
+
+export const KEY_LIST = {
+  keys: "Keys",
+  singleLettersActOnlyOutside: "Single letters act only outside of fields, and can be switched off in the settings.",
+} as const;
