@@ -123,6 +123,17 @@ describe("comments", () => {
     expect(sections()[0]!.querySelector(".note")).toBeNull();
   });
 
+  test.each([
+    [true, "Click a line to comment"],
+    [false, "Tap a line to comment"],
+  ])("until there is one, a hint names the way; fine pointer %s", async (fine, hint) => {
+    vi.stubGlobal("matchMedia", (query: string) => ({ matches: fine && query.includes("fine"), addEventListener: () => undefined }));
+    await opened();
+    expect(shown!.element.querySelector(".hint")?.textContent).toBe(hint);
+    comment("Shorter");
+    expect(shown!.element.querySelector(".hint")?.textContent).toBe("");
+  });
+
   test("a line that changed since is asked about first, and Send anyway sends it", async () => {
     await opened();
     comment("Why?");

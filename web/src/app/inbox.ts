@@ -1,6 +1,7 @@
 /** Everything that waits for a person, oldest first; one card is open, and its answer opens the next. */
 
 import { guard } from "lit-html/directives/guard.js";
+import { live } from "lit-html/directives/live.js";
 import { repeat } from "lit-html/directives/repeat.js";
 import { root } from "../root";
 import { explain, isTemporary } from "../failure";
@@ -14,7 +15,9 @@ import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { Scope } from "../scope";
+import { askFirst } from "../shortcuts";
 import { INBOX } from "../texts/inbox";
+import { SELECTION } from "../texts/selection";
 import type { InterruptedSession, PastAnswer, PendingRequest, UnansweredBudget, WaitingJob } from "../rest";
 import { ignoreEarlyClicks, takesClicks } from "../settle";
 import { ask, v1 } from "../v1";
@@ -51,6 +54,9 @@ export class Inbox implements View {
   private readonly closed = new Set<string>();
   private waiting: Asked[] = [];
   private interrupted: InterruptedSession[] = [];
+  /** Interrupted sessions that are selected, and the last one: a range begins there. */
+  private readonly picked = new Set<string>();
+  private lastPicked = "";
   private jobs: WaitingJob[] = [];
   private budgets: UnansweredBudget[] = [];
   private known = "?";
@@ -109,6 +115,7 @@ export class Inbox implements View {
       if (this.failing) this.report("");
       this.failing = false;
       Object.assign(this, { waiting: waiting.filter(({ id }) => !this.deferred.has(id) && !this.closed.has(id)), interrupted: interrupted ?? [], jobs: jobs ?? [], budgets: budgets ?? [], answered: answers, rules });
+      for (const id of this.picked) if (!this.interrupted.some(({ session }) => session === id)) this.picked.delete(id);
       this.openWanted();
       this.render();
     },
@@ -173,7 +180,7 @@ export class Inbox implements View {
     const by = this.context.board.rows.get(session)?.session.by;
     const job = [...this.context.board.jobs.values()].find(({ works }) => works?.some(({ task }) => by === `task:${task}`));
     if (job) return { name: `${job.name}, step “${title.replace(`${job.name}: `, "")}”`, path: pathOf({ at: "job", id: job.id }) };
-    return { name: title || "New session", path: pathOf({ at: "session", id: session }) };
+    return { name: title || INBOX.untitled, path: pathOf({ at: "session", id: session }) };
   }
 
   private about(asked: Asked): HTMLElement {
@@ -285,14 +292,41 @@ export class Inbox implements View {
   /** What the end of the host interrupted: nothing of it runs until a person resumes it. */
   private stopped(): Content {
     if (this.interrupted.length === 0) return nothing;
-    const all = this.interrupted.length > 1 ? html`<button type="button" class="btn primary" @click=${() => void this.resume(this.interrupted)}>${INBOX.resumeAll}</button>` : nothing;
+    const all = this.picked.size > 0 ? this.tools() : this.interrupted.length > 1 ? html`<button type="button" class="btn primary" @click=${() => void this.resume(this.interrupted)}>${INBOX.resumeAll}</button>` : nothing;
     return html`<section class="interrupted"><header class="section-head"><h2>${INBOX.interrupted}</h2><span class="spring"></span>${all}</header>${repeat(this.interrupted, ({ session }) => session, (each) => this.stoppedRow(each))}</section>`;
+  }
+
+  /** What can be done with the selected sessions. Those that fail stay selected. */
+  private tools(): TemplateResult {
+    const chosen = this.interrupted.filter(({ session }) => this.picked.has(session));
+    const each = (work: (id: string) => Promise<unknown>) => async () => {
+      for (const one of chosen) await this.answer(() => work(one.session), () => this.resumed(one));
+    };
+    const remove = () => askFirst(SELECTION.deleteTitle(chosen.length), SELECTION.deleteText, SELECTION.deleteAction, each((id) => v1.remove(id)));
+    const clear = () => {
+      this.picked.clear();
+      this.render();
+    };
+    const button = (text: string, run: () => unknown, look = "") => html`<button type="button" class="btn small ${look}" @click=${run}>${text}</button>`;
+    return html`<div class="picked" role="toolbar" aria-label=${SELECTION.name}><b role="status">${SELECTION.count(chosen.length)}</b>${button(SELECTION.resume, each((id) => v1.resume(id)), "primary")}${button(SELECTION.archive, each((id) => v1.change(id, { archived: true })))}${button(SELECTION.delete, remove, "danger")}${button(SELECTION.done, clear)}</div>`;
+  }
+
+  /** With Shift, everything from the row that was selected last. */
+  private pick(id: string, range: boolean): void {
+    const order = this.interrupted.map(({ session }) => session);
+    const [from, to] = [order.indexOf(this.lastPicked), order.indexOf(id)];
+    if (range && from >= 0) order.slice(Math.min(from, to), Math.max(from, to) + 1).forEach((each) => this.picked.add(each));
+    else if (!this.picked.delete(id)) this.picked.add(id);
+    this.lastPicked = id;
+    this.render();
   }
 
   private stoppedRow(each: InterruptedSession): TemplateResult {
     const archive = () => void this.answer(() => v1.change(each.session, { archived: true }), () => this.resumed(each));
     const facts = [lastName(each.cwd), this.context.board.agentName(each.agent), INBOX.interruptedAt(clock(each.since))].join(" · ");
-    return html`<div class="interrupted-row"><span class="mark">${iconOf("interrupted")}</span><span class="asked-text"><a class="asked-title" href=${pathOf({ at: "session", id: each.session })}>${each.title || INBOX.untitled}</a><small>${facts}</small></span
+    const title = each.title || INBOX.untitled;
+    const mark = this.interrupted.length > 1 ? html`<label class="pick"><input type="checkbox" aria-label="${SELECTION.select} ${title}" .checked=${live(this.picked.has(each.session))} @click=${(event: MouseEvent) => this.pick(each.session, event.shiftKey)} /></label>` : html`<span class="mark">${iconOf("interrupted")}</span>`;
+    return html`<div class="interrupted-row">${mark}<span class="asked-text"><a class="asked-title" href=${pathOf({ at: "session", id: each.session })}>${title}</a><small>${facts}</small></span
       ><button type="button" class="btn small" aria-label="${INBOX.resume} ${each.title}" @click=${() => void this.resume([each])}>${INBOX.resume}</button
       ><button type="button" class="btn small" aria-label="${INBOX.archive} ${each.title}" @click=${archive}>${INBOX.archive}</button></div>`;
   }
@@ -304,6 +338,7 @@ export class Inbox implements View {
 
   private resumed({ session }: InterruptedSession): void {
     this.interrupted = this.interrupted.filter((each) => each.session !== session);
+    this.picked.delete(session);
     this.render();
   }
 

@@ -7,7 +7,7 @@ import type { DiffLine } from "../conversation/diffLines";
 import type { Opened } from "../conversation/gaps";
 import { countsOf, exact } from "../conversation/pieces";
 import { active } from "../conversation/state";
-import { make, makeButton } from "../page";
+import { hasKeys, make, makeButton } from "../page";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { askFirst } from "../shortcuts";
 import { REVIEW } from "../texts/review";
@@ -300,7 +300,7 @@ export class Review {
     const git = files.some(({ asked }) => !asked) && this.note === "";
     const shown = () => new Set(files.flatMap(({ path, from, asked }) => (asked ? [] : [path, ...(from ? [from] : [])])));
     const again = () => void this.load(true);
-    return html`<div class="pf" ?hidden=${!git && comments.length === 0}><span class="hint soft">${files.length && comments.length === 0 ? REVIEW.hint : nothing}</span><button type="button" class="danger" ?hidden=${!git} @click=${() => void discardDialog(this.view, shown(), again)}>${REVIEW.discard}</button><button type="button" ?hidden=${!git} @click=${() => void commitDialog(this.view, shown(), again)}>${REVIEW.commit}</button><button type="button" class="primary" id="send-comments" ?hidden=${comments.length === 0} @click=${() => this.send()}>${REVIEW.send(comments.length)}</button></div>`;
+    return html`<div class="pf" ?hidden=${!git && comments.length === 0}><span class="hint soft">${files.length && comments.length === 0 ? (hasKeys() ? REVIEW.hint : REVIEW.tapHint) : nothing}</span><button type="button" class="danger" ?hidden=${!git} @click=${() => void discardDialog(this.view, shown(), again)}>${REVIEW.discard}</button><button type="button" ?hidden=${!git} @click=${() => void commitDialog(this.view, shown(), again)}>${REVIEW.commit}</button><button type="button" class="primary" id="send-comments" ?hidden=${comments.length === 0} @click=${() => this.send()}>${REVIEW.send(comments.length)}</button></div>`;
   }
 
   /** The scope as the host names it. */
