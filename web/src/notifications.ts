@@ -4,7 +4,7 @@ import { NOTIFICATIONS } from "./texts/portal";
 
 const KEY = "portico.notifications";
 
-const possible = () => NOTIFICATIONS.notification in window;
+const possible = () => "Notification" in window;
 const wanted = () => possible() && Notification.permission === "granted" && localStorage.getItem(KEY) === "on";
 
 /** `tag`: a later notification takes the place of an earlier one with the same. `open`: where a click on it leads. */

@@ -1,7 +1,6 @@
 /** Adds this device: the code comes in the fragment, which is not sent to any server, and is removed from the address. */
 
 import { byId } from "./page";
-import { PAIR } from "./texts/host";
 
 const code = decodeURIComponent(window.location.hash.slice(1));
 if (/^[A-Za-z]{4}-?[A-Za-z]{4}$/.test(code)) byId("pair-code", HTMLInputElement).value = code.toUpperCase();
@@ -18,6 +17,6 @@ void fetch("./pair/authority.crt", { method: "HEAD" }).then(({ ok }) => (byId("p
 
 /** What the device is called until its owner types something better. */
 export function nameOf(agent: string): string {
-  for (const name of ["iPhone", "iPad", PAIR.android, PAIR.macintosh, PAIR.windows, PAIR.linux]) if (agent.includes(name)) return name === "Macintosh" ? PAIR.mac : name;
+  for (const name of ["iPhone", "iPad", "Android", "Macintosh", "Windows", "Linux"]) if (agent.includes(name)) return name === "Macintosh" ? "Mac" : name;
   return "";
 }

@@ -33,6 +33,7 @@ const LEFT: Record<string, number> = {
   "key.ts": 1,
   "markdown.ts": 3,
   "messageBlock.ts": 2,
+  "pair.ts": 5,
   "sessionResponse.ts": 14,
   "splitter.ts": 1,
   "test.ts": 1,
@@ -54,7 +55,7 @@ function names(node: ts.Node): boolean {
   const parent = node.parent;
   if (ts.isImportDeclaration(parent) || ts.isLiteralTypeNode(parent) || ts.isCaseClause(parent) || ts.isElementAccessExpression(parent) || ts.isComputedPropertyName(parent)) return true;
   if (ts.isPropertyAssignment(parent) && parent.name === node) return true;
-  if (ts.isBinaryExpression(parent)) return /^[!=]==$/.test(parent.operatorToken.getText()) || /className$/.test(parent.left.getText());
+  if (ts.isBinaryExpression(parent)) return /^([!=]==|in)$/.test(parent.operatorToken.getText()) || /className$/.test(parent.left.getText());
   if (!ts.isCallExpression(parent) && !ts.isNewExpression(parent)) return false;
   const called = parent.expression.getText().split(".").at(-1) ?? "";
   const at = (parent.arguments ?? []).findIndex((each) => each === node);
@@ -114,6 +115,7 @@ describe("what counts as a text", () => {
     ["const address = `/app/s/${id} of`;", []],
     ['const classes = "asked wide";', []],
     ['add("plus", "New session", place);', ["New session"]],
+    ['const known = "Notification" in window;', []],
     ["const style = `height: ${high}px`;", []],
     ["html`<b class=\"mark need\">${TEXTS.need}</b>`;", []],
     ['type Kind = "Some kind" | "Other";', []],

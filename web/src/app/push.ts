@@ -12,7 +12,7 @@ const KINDS: [value: string, text: string, kinds: string[]][] = [
   ["all", PUSH.alsoWhenSomethingIsDone, []],
 ];
 
-const possible = () => "serviceWorker" in navigator && "PushManager" in window && PUSH.notification in window && window.isSecureContext;
+const possible = () => "serviceWorker" in navigator && "PushManager" in window && "Notification" in window && window.isSecureContext;
 
 /** The host's key as the browser wants it. */
 export function keyBytes(key: string): Uint8Array<ArrayBuffer> {

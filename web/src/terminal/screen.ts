@@ -10,7 +10,7 @@ import { keepStrict } from "./strict";
 import { themeOf } from "./theme";
 import { SCREEN } from "../texts/terminal";
 
-const FONT = SCREEN.uiMonospaceSfMonoCascadia;
+const FONT = "ui-monospace, \"SF Mono\", \"Cascadia Code\", Menlo, Consolas, \"DejaVu Sans Mono\", \"Liberation Mono\", monospace";
 /** Characters that wait to be drawn before the host is asked to wait: more than a screenful, less than a stall. */
 const BEHIND = 2_000_000;
 const SETTLE_MS = 100;

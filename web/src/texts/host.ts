@@ -25,14 +25,6 @@ export const SETUP = {
   viewNamed: (jobName: string) => `View ${jobName}`,
 } as const;
 
-export const PAIR = {
-  android: "Android",
-  macintosh: "Macintosh",
-  windows: "Windows",
-  linux: "Linux",
-  mac: "Mac",
-} as const;
-
 export const LOGIN = {
   sign: (oidc: string) => `Sign in with ${oidc}`,
 } as const;

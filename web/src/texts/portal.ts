@@ -50,7 +50,6 @@ export const SESSION_LIST = {
 } as const;
 
 export const NOTIFICATIONS = {
-  notification: "Notification",
   notificationsAre: "Notifications are on",
   notifyMe: "Notify me",
   theBrowserDoesNotAllow: "The browser does not allow notifications of this page. Its settings for this address can change that.",

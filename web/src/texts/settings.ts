@@ -210,7 +210,6 @@ export const PUSH = {
   whenIAmNeeded: "When I am needed",
   alsoFailures: "Also failures",
   alsoWhenSomethingIsDone: "Also when something is done",
-  notification: "Notification",
   thisBrowserGetsNoNotices: "This browser gets no notices while no page is open: push needs https (or localhost) and a browser with web push. On an iPhone, put this page on the home screen first.",
   theHostCannotPush: "The host cannot push to browsers: install portico[push] there and restart it.",
   pushToThisBrowser: "Push to this browser",

@@ -27,7 +27,6 @@ export const TERMINAL_PAGE = {
 } as const;
 
 export const SCREEN = {
-  uiMonospaceSfMonoCascadia: "ui-monospace, \"SF Mono\", \"Cascadia Code\", Menlo, Consolas, \"DejaVu Sans Mono\", \"Liberation Mono\", monospace",
   theBrowserDoesNotLet: "The browser does not let this page copy. Use its own menu: right click, Copy.",
 } as const;
 
