@@ -15,6 +15,11 @@ if not TYPE_CHECKING:  # type checkers would accept every name
 
 
 # -- the host --------------------------------------------------------------------------------------------------
+ENTERED_FOLDERS = 10_000
+"""Folders that sandboxes could write to and that still exist: 1 MB that each new one is written with. Jobs make one for
+each work tree, and remove it."""
+GIT_TMP_BYTES = 64 * MIB
+"""`/tmp` of a confined git command of the host: git itself uses none, and a filter little. It is in memory."""
 AGENT_PROCESSES = 20
 """Agent processes at once: with the 200 MB that most of them take, 4 GB."""
 LOGINS = 50

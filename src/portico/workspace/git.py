@@ -2,7 +2,7 @@
 
 Two attacks by a writer of files in a project: settings that name a program (a hook, a filter), which the host would
 then run without approval; and a `.git` that points to the repository of another user, whose files would then be shown
-as differences.
+as differences. Where a confined program could write such settings, git itself runs in a sandbox (`confined_by`).
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from msgspec import Struct
 from portico import limits
 from portico.kernel.cache import Cache
 from portico.kernel.errors import Conflict, Forbidden, NotFound, PorticoError, TooLarge
-from portico.sandbox.policy import Unconfined
+from portico.sandbox.policy import Confinement, Policy, Unconfined
 from portico.workspace import adoption
 from portico.workspace.git_files import GitFiles, git_files, plain_work_tree
 from portico.workspace.process import SAID_MAX, Finished, environment, run
@@ -38,9 +38,15 @@ SAFE = (
     "-c", "core.quotePath=false",
     "-c", "gc.auto=0",
     "-c", "maintenance.auto=false",
+    "-c", "submodule.recurse=false",
 )  # fmt: skip
 
 OURS = Unconfined("git of the host: fixed arguments, no hooks and no programs of the repository")
+
+GitPolicy = Callable[[Path, Sequence[str], Mapping[str, str]], Policy | None]
+confined_by: list[GitPolicy] = []
+"""Functions that return the sandbox of a git command, by its folder, arguments and variables; None: they need none.
+They read the disk."""
 
 
 def in_work_tree(folder: Path) -> bool:
@@ -75,7 +81,7 @@ async def call(folder: Path, *arguments: str, stdin: bytes = b"", env: dict[str,
     """For commands that may start other programs (a filter of the user's, at a checkout): all of them end with it."""
     return await run(
         _command(arguments),
-        policy=OURS,
+        policy=await asyncio.to_thread(_confinement, folder, arguments, env or {}) if confined_by else OURS,
         cwd=folder,
         env=_environment(env),
         timeout=GIT_SECONDS,
@@ -130,7 +136,7 @@ def _start(
     try:
         return adoption.spawn(
             _command(arguments),
-            policy=OURS,
+            policy=_confinement(folder, arguments, env or {}),
             reaper=False,
             cwd=folder,
             env=_environment(env),
@@ -143,6 +149,11 @@ def _start(
         raise NotFound(
             "command or folder", str(error.filename or "git"), "Is git installed and on the PATH?"
         ) from error
+
+
+def _confinement(folder: Path, arguments: Sequence[str], env: Mapping[str, str]) -> Confinement:
+    found = (policy(folder, arguments, env) for policy in confined_by)
+    return next((each for each in found if each is not None), OURS)
 
 
 def _command(arguments: Sequence[str]) -> list[str]:

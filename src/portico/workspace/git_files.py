@@ -4,9 +4,11 @@ While they are the same, git would answer the same, so it need not be started to
 compared: a time can be set back by the same program that changed the file.
 """
 
+import errno
 import os
 import re
 import shutil
+import stat
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,6 +24,15 @@ _BARE = re.compile(rb"^[ \t]*bare[ \t]*(=(?![ \t]*false[ \t]*$).*)?$", re.MULTIL
 
 class _Unclear(Exception):
     """Some file cannot be compared."""
+
+
+def read_file(path: str | Path, most: int = _BYTES) -> bytes:
+    """Return the beginning of a regular file. A pipe in its place, which an agent may create, would block us."""
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise OSError(errno.EINVAL, "It is no regular file", str(path))
+        return file.read(most)
 
 
 def git_files(folder: Path) -> GitFiles | None:
@@ -46,7 +57,7 @@ def _all(entry: Path) -> list[tuple[str, bytes | None]]:
     private = common = entry.resolve(strict=True)
     found: list[tuple[str, bytes | None]] = [(str(private), b"link" if entry.is_symlink() else b"")]
     if not private.is_dir():
-        pointer = private.read_bytes()[:_BYTES]
+        pointer = read_file(private)
         found.append((str(entry), pointer))
         target = os.fsdecode(pointer.partition(b"gitdir:")[2].strip())
         private = common = (entry.parent / target).resolve(strict=True)
@@ -64,6 +75,24 @@ def _all(entry: Path) -> list[tuple[str, bytes | None]]:
     for settings in _of_the_system(shutil.which("git") or ""):
         found += _settings(settings, home, _DEPTH)
     return found
+
+
+_NAMED = re.compile(rb"^\s*(?:path|excludesfile|attributesfile)\s*=\s*(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
+
+
+def user_files(home: Path) -> list[str]:
+    """Return the settings files of the user, and the files that they name: included settings, what is ignored."""
+    user = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
+    found = [user / "ignore", user / "attributes"]
+    for settings in (home / ".gitconfig", user / "config"):
+        try:
+            each = _settings(settings, home, _DEPTH)
+        except (_Unclear, OSError):
+            each = [(str(settings), None)]
+        found += [Path(path) for path, _ in each]
+        for path, data in each:
+            found += [_target(named, Path(path), home) for named in _NAMED.findall(data or b"")]
+    return [str(each) for each in dict.fromkeys(found) if each.is_file()]
 
 
 @lru_cache(maxsize=8)
@@ -96,16 +125,18 @@ def _settings(path: Path, home: Path, depth: int) -> list[tuple[str, bytes | Non
     if not depth:
         raise _Unclear
     for named in _PATH.findall(data):
-        text = os.fsdecode(named.strip(b'"'))
-        target = home / text[2:] if text.startswith("~/") else path.parent / text
-        found += _settings(target, home, depth - 1)
+        found += _settings(_target(named, path, home), home, depth - 1)
     return found
+
+
+def _target(named: bytes, settings: Path, home: Path) -> Path:
+    text = os.fsdecode(named.strip(b'"'))
+    return home / text[2:] if text.startswith("~/") else settings.parent / text
 
 
 def _content(path: Path) -> bytes | None:
     try:
-        with path.open("rb") as file:
-            data = file.read(_BYTES + 1)
+        data = read_file(path, _BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     if len(data) > _BYTES:

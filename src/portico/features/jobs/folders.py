@@ -340,11 +340,11 @@ def _has_markers(path: Path) -> bool:
 
 
 async def _conflict(folder: Path) -> MergeConflict | None:
-    listed = await git(folder, "diff", "--name-only", "-z", "--diff-filter=U")
+    listed = await git(folder, "diff", "--name-only", "-z", "--diff-filter=U", "--ignore-submodules=dirty")
     files = [os.fsencode(name).decode("utf-8", "replace") for name in listed.split("\0") if name]
     if not files:
         return None
-    text = await git(folder, "diff", "--no-ext-diff", "--no-textconv", "--no-color")
+    text = await git(folder, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty")
     return MergeConflict(files, text[:CONFLICT_CHARS])
 
 

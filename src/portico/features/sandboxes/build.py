@@ -10,6 +10,7 @@ from portico.features.sandboxes.agent import AgentProcess
 from portico.features.sandboxes.devcontainer import image_for
 from portico.features.sandboxes.grants import SandboxGrants
 from portico.features.sandboxes.paths import (
+    MadeInside,
     create_state,
     git_folders,
     program_folders,
@@ -29,8 +30,10 @@ def build_policy(
     process: AgentProcess,
     rules: SandboxRules,
     mode: Literal["project", "strict"],
+    made_inside: MadeInside = lambda git: False,
 ) -> Policy:
-    """Return the policy of a process that works in the folder. Reads the disk: call it in a thread."""
+    """Return the policy of a process that works in the folder. Reads the disk: call it in a thread. `made_inside`: see
+    `protected`."""
     here = os.path.realpath(folder)
     others = tuple(os.path.realpath(each) for each in folders)
     every = list(dict.fromkeys([here, *others]))
@@ -39,7 +42,7 @@ def build_policy(
         folder=here,
         folders=others,
         git=git,
-        protect=tuple(path for each in every for path in protected(each, git)),
+        protect=tuple(path for each in every for path in protected(each, git, made_inside)),
         read=unmoved(grants.read),
         write=unmoved(grants.write),
         hosts=grants.hosts,

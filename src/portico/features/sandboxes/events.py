@@ -1,4 +1,4 @@
-"""Events of sandboxes: connections in the channel of their session, choices for folders in that of the host."""
+"""Events of sandboxes: connections in the channel of their session, folders in that of the host."""
 
 from portico.kernel.events import Event, register_events
 
@@ -37,4 +37,13 @@ class SandboxChosen(Event, frozen=True, tag="sandbox.chosen"):
     """Who chose it."""
 
 
-register_events(NetworkReached, SandboxChosen)
+class SandboxEntered(Event, frozen=True, tag="sandbox.entered"):
+    """Confined programs can write to a folder from now on. git of the host runs in a sandbox there."""
+
+    folder: str
+    """Its absolute path."""
+    git: list[str] = []
+    """Git folders inside that no confined program could have made: their settings are the user's."""
+
+
+register_events(NetworkReached, SandboxChosen, SandboxEntered)

@@ -8,7 +8,7 @@ unconfined because something failed.
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,9 +18,10 @@ from portico.features.sandboxes.agent import OFF, AgentProcess, ConfinableAgent
 from portico.features.sandboxes.build import build_policy, rules_of
 from portico.features.sandboxes.choice import KEY, REQUIRED, chosen, is_unattended, mode_of
 from portico.features.sandboxes.commands import ChooseSandbox, FolderSandbox
-from portico.features.sandboxes.events import SandboxChosen
+from portico.features.sandboxes.events import SandboxChosen, SandboxEntered
 from portico.features.sandboxes.folders import FolderChoices, SessionFolders, chosen_in, normal_folder
 from portico.features.sandboxes.grants import SandboxGrants
+from portico.features.sandboxes.host_git import EnteredFolders, HostGit
 from portico.features.sandboxes.links import GitLinks
 from portico.features.sandboxes.offer import modes_for
 from portico.features.sandboxes.record import NetworkRecord
@@ -47,13 +48,10 @@ from portico.kernel.state import SessionState
 from portico.sandbox import available
 from portico.sandbox.egress import Egress
 from portico.sandbox.network import Network
-from portico.sandbox.policy import (
-    Confinement,
-    Mode,
-    Policy,
-)
+from portico.sandbox.policy import Confinement, Mode, Policy, SandboxRules
 from portico.sandbox.vendors import VENDORS, Vendor
 from portico.server.settings import SandboxSettings
+from portico.workspace.git import confined_by
 
 VENDOR_AGENTS = frozenset(f"acp:{name}" for name in VENDORS)
 INSIDE = frozenset({"read", "write", "shell"})
@@ -69,7 +67,7 @@ class Sandboxes(Feature):
     name = "sandbox"
     needs = (NetworkRecord,)
     commands = (ChooseSandbox,)
-    events = (SandboxChosen,)
+    events = (SandboxChosen, SandboxEntered)
     settings = SandboxSettings
 
     def __init__(self, host: Host, record: NetworkRecord) -> None:
@@ -82,6 +80,8 @@ class Sandboxes(Feature):
         self._opening: dict[str, asyncio.Lock] = {}
         self._folders = FolderChoices(host.log)
         self._origins = SessionFolders(host.log)
+        self._entered = EnteredFolders(host.log)
+        self._git = HostGit(self._entered)
         agents: list[object] = list(host.agents.values())
         for agent in agents:
             if isinstance(agent, ConfinableAgent):
@@ -110,6 +110,8 @@ class Sandboxes(Feature):
 
     async def recover(self) -> None:
         await self._folders.read()
+        await self._entered.read()
+        confined_by.append(self._git.policy)
         await asyncio.to_thread(remove_left)
 
     async def forget(self, session: Session, by: str) -> None:
@@ -129,6 +131,8 @@ class Sandboxes(Feature):
                 await self.end(ident)
 
     async def close(self) -> None:
+        if self._git.policy in confined_by:
+            confined_by.remove(self._git.policy)
         await asyncio.gather(*(self.end(ident) for ident in list(self._running)))
 
     async def changed(self, ident: str) -> None:
@@ -195,6 +199,10 @@ class Sandboxes(Feature):
     @receive(SandboxChosen)
     def _chosen(self, record: Record) -> None:
         self._folders.apply(record)
+
+    @receive(SandboxEntered)
+    def _folder_entered(self, record: Record) -> None:
+        self._entered.apply(record)
 
     @receive(SessionStarted)
     def _started(self, record: Record) -> None:
@@ -296,8 +304,27 @@ class Sandboxes(Feature):
     async def confine_folder(self, cwd: str) -> Policy:
         """Return how to start a command that belongs to no session: in the folder, without a network."""
         available.check()
-        rules = rules_of(self._settings, "")
-        return await asyncio.to_thread(build_policy, cwd, (), SandboxGrants(), AgentProcess(), rules, "project")
+        return await self._policy(cwd, (), SandboxGrants(), AgentProcess(), rules_of(self._settings, ""), "project")
+
+    async def _policy(
+        self,
+        cwd: str,
+        folders: Iterable[str],
+        grants: SandboxGrants,
+        process: AgentProcess,
+        rules: SandboxRules,
+        mode: Literal["project", "strict"],
+    ) -> Policy:
+        """Build a policy, and record what its processes can write before the first of them starts."""
+
+        def build() -> tuple[Policy, dict[str, tuple[str, ...]]]:
+            policy = build_policy(cwd, folders, grants, process, rules, mode, self._entered.made_inside)
+            return policy, self._entered.news(policy)
+
+        policy, news = await asyncio.to_thread(build)
+        if news:
+            await self._entered.enter(news)
+        return policy
 
     async def confine(self, session: Session) -> Confinement:
         """Return how to start a command of the session."""
@@ -315,7 +342,7 @@ class Sandboxes(Feature):
         folders, grants = session.folders.reach(), self.access.granted(session)
         await self._origins.check(session, [session.state.cwd, *folders])
         rules = rules_of(self._settings, session.state.agent)
-        policy = await asyncio.to_thread(build_policy, session.state.cwd, folders, grants, process, rules, mode)
+        policy = await self._policy(session.state.cwd, folders, grants, process, rules, mode)
         running = await self._sandbox(session, policy, process.vendor)
         return running.applied(policy)
 
@@ -324,6 +351,10 @@ class Sandboxes(Feature):
         if isinstance(await self.confine(session), Policy):
             return self._running[session.id].egress
         return None
+
+    def gate(self, session: Session) -> SessionGate | None:
+        """Return what records the connections of the session; None: it has no sandbox."""
+        return SessionGate(self.access, self._record, session) if self.mode(session) != "off" else None
 
     async def _sandbox(self, session: Session, policy: Policy, vendor: Vendor) -> RunningSandbox:
         """Return the session's running sandbox, with the network of this policy."""
@@ -395,3 +426,9 @@ async def egress_of(session: Session) -> Egress | None:
     await confine(session)  # raises where a sandbox is chosen and does not work
     feature = _feature(session.host)
     return await feature.egress(session) if feature is not None else None
+
+
+def gate_of(session: Session) -> SessionGate | None:
+    """Return what records the connections of the session; None: it has no sandbox."""
+    feature = _feature(session.host)
+    return feature.gate(session) if feature is not None else None

@@ -11,6 +11,8 @@ import os
 import re
 from collections.abc import Iterator
 
+from portico.workspace.git_files import read_file
+
 READ_ONLY = ("config", "hooks", "config.worktree", "commondir", "gitdir", "info/attributes")
 """Below a git folder: they name programs that git runs, or lead git elsewhere."""
 SAME_FOLDER = ".\n"
@@ -75,8 +77,7 @@ def configured_paths(git: str, top: str) -> list[str]:
 
 def _named_in(settings: str, git: str, top: str) -> Iterator[str]:
     try:
-        with open(settings, errors="replace") as file:
-            text = file.read(WORDS_MAX)
+        text = os.fsdecode(read_file(settings, WORDS_MAX))
     except OSError:
         return
     for line in text.splitlines():

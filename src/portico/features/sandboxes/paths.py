@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from portico.sandbox.mounts import is_below
 from portico.sandbox.policy import SYSTEM, Policy
 from portico.sandbox.vendors import Vendor
 from portico.workspace.git import work_tree
+from portico.workspace.git_files import read_file
 from portico.workspace.glob import Glob
 
 SCAN_ENTRIES = 20_000
@@ -27,6 +29,9 @@ RUNS_LATER = (
 """At the top of a work tree: programs in them are started outside of the sandbox by a commit, an editor or Portico."""
 
 
+_WORK_TREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
+
+
 def git_folders(folder: str) -> tuple[str, ...]:
     """Return the git folders of a work tree: its own, and of a linked work tree also the common one."""
     top = work_tree(folder)
@@ -36,35 +41,63 @@ def git_folders(folder: str) -> tuple[str, ...]:
     if os.path.isdir(dot):
         return (os.path.realpath(dot),)
     try:
-        words = Path(dot).read_text(errors="replace").partition("gitdir:")[2].strip()
+        words = _text(dot).partition("gitdir:")[2].strip()
         own = os.path.realpath(os.path.join(top, words))
-        common = Path(own, "commondir").read_text().strip() if words else ""
-        back = Path(own, "gitdir").read_text().strip()
-    except OSError:
+        if words and not os.path.lexists(os.path.join(own, "gitdir")):
+            return (own,) if _is_submodule(own, top) else ()
+        common = _text(os.path.join(own, "commondir")).strip() if words else ""
+        back = _text(os.path.join(own, "gitdir")).strip()
+    except (OSError, ValueError):
         return ()
     if os.path.realpath(os.path.join(own, back)) != os.path.realpath(dot):
         return ()  # it leads to a git folder that does not know this work tree: not created by git
     return (os.path.realpath(os.path.join(own, common)), own)
 
 
-def protected(folder: str, git: Iterable[str]) -> tuple[str, ...]:
+def _text(path: str) -> str:
+    return os.fsdecode(read_file(path))
+
+
+def _is_submodule(own: str, top: str) -> bool:
+    """Return whether the settings of a git folder name this work tree."""
+    named = _WORK_TREE.findall(_text(os.path.join(own, "config")))
+    return any(os.path.realpath(os.path.join(own, each.strip('"'))) == os.path.realpath(top) for each in named)
+
+
+MadeInside = Callable[[str], bool]
+
+
+def protected(folder: str, git: Iterable[str], made_inside: MadeInside = lambda git: False) -> tuple[str, ...]:
     """Return existing paths that stay read-only: what git runs, what other programs run later, and what approvals
-    protect."""
+    protect. `made_inside`: whether a confined program may have made this git folder; then it can also configure it."""
     top = work_tree(folder)
-    found = [path for each in git for path in read_only(each)]
-    found += [path for each in git for path in configured_paths(each, top or folder)]
+    named, nested = _searched(folder)
+    found = [path for each in git for path in git_protected(each, top or folder)]
+    for each in nested:
+        inner = [one for one in git_folders(os.path.dirname(each)) if not made_inside(one)]
+        found += [path for one in inner if one not in git for path in git_protected(one, os.path.dirname(each))]
+        found += [each] if inner and os.path.isfile(each) else []
     if top and os.path.isfile(os.path.join(top, ".git")):
         found.append(os.path.join(top, ".git"))
     found += [os.path.join(each, name) for each in dict.fromkeys([top or folder, folder]) for name in RUNS_LATER]
     shown = [path for path in found if not os.path.islink(path) or is_below(path, os.path.join(top or folder, ".git"))]
-    return tuple(path for path in dict.fromkeys([*shown, *_named(folder)]) if os.path.lexists(path))
+    return tuple(path for path in dict.fromkeys([*shown, *named]) if os.path.lexists(path))
 
 
-def _named(folder: str) -> list[str]:
+def git_protected(git: str, top: str) -> list[str]:
+    """Return what stays read-only for a git folder, whose work tree is at `top`."""
+    return [*read_only(git), *configured_paths(git, top)]
+
+
+def _searched(folder: str) -> tuple[list[str], list[str]]:
+    """Return the files with a protected name, and the `.git` of repositories below the folder."""
     globs = [Glob(pattern) for pattern in PROTECTED if ".git" not in pattern]
     found: list[str] = []
+    nested: list[str] = []
     seen = 0
     for here, folders, names in os.walk(folder):
+        if here != folder and (".git" in folders or ".git" in names):
+            nested.append(os.path.join(here, ".git"))
         folders[:] = [name for name in folders if name not in _SKIPPED]
         seen += len(names) + len(folders)
         if seen > SCAN_ENTRIES:
@@ -75,7 +108,7 @@ def _named(folder: str) -> list[str]:
             for path in paths
             if not os.path.islink(path) and any(glob.matches(os.path.relpath(path, folder).lower()) for glob in globs)
         ]
-    return found
+    return found, nested
 
 
 def unmoved(paths: Iterable[str]) -> tuple[str, ...]:

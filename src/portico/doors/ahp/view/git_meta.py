@@ -7,13 +7,15 @@ from portico.doors.ahp.wire.record import Json
 from portico.kernel.errors import PorticoError
 from portico.workspace.git import git
 
+_STATUS = ("--no-optional-locks", "status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty", "--", ".")
+"""A repository inside of this one has its own settings: its files are not compared."""
 _HEADS = {"# branch.head ": "branchName", "# branch.upstream ": "upstreamBranchName"}
 
 
 async def of_folder(folder: Path) -> Json:
     """Empty if git reports nothing."""
     try:
-        said = await git(folder, "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--", ".")
+        said = await git(folder, *_STATUS)
     except PorticoError:
         return {}
     return parse(said)

@@ -81,5 +81,6 @@ def _file(name: str, folder: Path, mask: Mask) -> Json:
 
 async def diff_of(folder: str, since: str = "HEAD") -> str:
     """What differs from a commit in a git work tree; empty elsewhere."""
-    done = await call(Path(folder), "diff", "--no-color", "--no-ext-diff", "--no-textconv", since)
+    options = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
+    done = await call(Path(folder), "diff", *options, since)
     return done.data.decode("utf-8", "replace") if done.code == 0 else ""
