@@ -53,11 +53,12 @@ async def _command(folder: Path) -> Row:
     finally:
         await sandbox.close()
     added = p50([each.wall for each in inside]) - p50([each.wall for each in outside])
-    # On a busy machine a process waits for a processor, and a sandbox is four programs one after another.
+    least = min(each.wall for each in inside) - min(each.wall for each in outside)
     cpu = p50([each.cpu for each in inside]) - p50([each.cpu for each in outside])
-    judged = cpu if os.getloadavg()[0] > (os.cpu_count() or 1) else added
-    bar = verdict(f"+{ADDED * 1000:g} ms", judged <= ADDED)
-    shown = f"+{ms(added)}, CPU +{ms(cpu)}"
+    # The target is about the time that a user waits. On a busy machine each of the four programs of a sandbox waits for
+    # a processor as well: the least and the CPU time show this, they do not replace the target.
+    bar = verdict(f"+{ADDED * 1000:g} ms", added <= ADDED)
+    shown = f"+{ms(added)}, least +{ms(least)}, CPU +{ms(cpu)}, load {os.getloadavg()[0]:.0f}"
     with_it, without = (ms(p50([each.wall for each in many])) for many in (inside, outside))
     return Row("a command in a sandbox, p50", with_it, without, shown, bar)
 
