@@ -162,4 +162,6 @@ async def test_a_sandboxed_session_records_its_pages(desk: Desk, monkeypatch: py
     assert looked_up == ["good.test"]
     found = await feature(desk.host, NetworkRecord).of(desk.session.channel)
     shown = {use.host: (use.count, use.refused, use.received, use.allowed_by, use.refused_by) for use in found.hosts}
+    count, refused, _, *by = shown.pop("127.0.0.1")  # the model
+    assert (count, refused, by) == (3, 0, [["policy"], []])
     assert shown == {"good.test": (1, 0, 5, ["ada"], []), "bad.test": (0, 1, 0, [], ["ada"])}

@@ -7,17 +7,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
 from portico.agents.loop.servers import NAME_CHARS, tool_name
+from portico.features.sandboxes.record import NetworkRecord
 from portico.kernel.events import Json, ToolOutput
 from portico.kernel.state import QuestionPart
 from portico.testing.model import ScriptedCall, Step
 from portico.workspace.child import started
 from tests.agents.loop.conftest import Desk, calls, ends, texts
+from tests.features import feature
 from tests.live.host import processes
 
 SERVER = Path(__file__).parents[1] / "mcp_server.py"
@@ -48,6 +51,22 @@ def uses(tool: str, **arguments: object) -> Step:
 
 
 DONE = Step(calls=[ScriptedCall(name="finish", args={"finalSummary": "Done."})])
+
+
+@pytest.mark.parametrize("sandbox", ["off", "strict"])
+async def test_requests_for_a_sandboxed_session_are_recorded(desk: Desk, table: Json, sandbox: str) -> None:
+    """The model and the servers of the built-in agent are reached by the host, and were not in the record."""
+    await open_with(desk, {"tickets": table}, config={"sandbox": sandbox})
+    desk.says(uses("tickets__add", a=2, b=3), DONE)
+    assert (await desk.run()).outcome == "completed"
+    found = await feature(desk.host, NetworkRecord).of(desk.session.channel)
+    used = {use.port: use for use in found.hosts}
+    model, server = (urlsplit(url).port for url in (desk.server.url, table.get("url", "")))
+    assert used.keys() == {each for each in (model, server) if each and sandbox != "off"}
+    for use in used.values():
+        assert (use.host, use.allowed_by, use.refused) == ("127.0.0.1", ["policy"], 0)
+        assert use.count >= 2
+        assert min(use.sent, use.received) > 100
 
 
 async def test_a_tool_is_asked_for_run_and_fed_back(desk: Desk, table: Json) -> None:

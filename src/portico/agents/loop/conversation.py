@@ -27,6 +27,7 @@ from portico.agents.servers import McpServer, with_brought
 from portico.agents.supervisor import agent_environment
 from portico.features.sandboxes.agent import AgentProcess
 from portico.features.sandboxes.feature import confine, egress_of
+from portico.features.sandboxes.host_requests import recording
 from portico.kernel.context import to_agent
 from portico.kernel.events import Json
 from portico.models.catalogue import is_toy
@@ -58,6 +59,10 @@ class LoopConversation:
         return await self._agent.confinement(self._opening, process)
 
     async def send(self, message: Message, turn: Turn) -> None:
+        with recording(turn.session):
+            await self._send(message, turn)
+
+    async def _send(self, message: Message, turn: Turn) -> None:
         current = self._agent.settings.current()
         meta = turn.message.meta
         if "command" in meta:

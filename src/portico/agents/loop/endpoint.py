@@ -25,6 +25,7 @@ from portico.agents.loop.reply import ANSWER_MAX, ERROR_CHARS, ModelError, NoLis
 from portico.agents.loop.windows import listed, of_llama_cpp, of_ollama
 from portico.agents.loop.wires.registry import CODECS, AnswerStream, WireSetting, wire_of
 from portico.agents.loop.wires.request import CompletionRequest
+from portico.features.sandboxes.host_requests import HOOKS, recording
 from portico.kernel.events import Json
 
 if importlib.util.find_spec("sniffio") is None:
@@ -94,6 +95,7 @@ class ModelEndpoint:
             trust_env=proxied,
             verify=verify or False,
             transport=None if proxied else FastTransport(verify),
+            event_hooks=HOOKS,
         )
 
     async def close(self) -> None:
@@ -102,9 +104,10 @@ class ModelEndpoint:
     async def models(self) -> list[str]:
         """The names the endpoint lists; raises ModelError when it does not answer."""
         try:
-            answer = await self._send(self._http.build_request("GET", f"{self.url}/models", timeout=LIST_SECONDS))
-            await answer.aread()
-            await answer.aclose()
+            with recording(None):
+                answer = await self._send(self._http.build_request("GET", f"{self.url}/models", timeout=LIST_SECONDS))
+                await answer.aread()
+                await answer.aclose()
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ModelError(f"{self.name} at {self.url} does not answer: {_said(error)}.", again=True) from error
         if answer.status_code >= 400:
@@ -137,7 +140,8 @@ class ModelEndpoint:
     async def _fetch(self, method: str, url: str, body: Json | None = None) -> Any:
         """Optional facts: a server that does not answer has none."""
         try:
-            answer = await self._http.request(method, url, json=body, timeout=LIST_SECONDS)
+            with recording(None):
+                answer = await self._http.request(method, url, json=body, timeout=LIST_SECONDS)
             return msgspec.json.decode(answer.content) if answer.status_code == 200 else None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
             return None

@@ -15,6 +15,7 @@ import msgspec
 from portico import surrogates
 from portico.agents.mcp.client import Listener, ServerError, SessionLost
 from portico.agents.mcp.sign_in import Bearer, SignInNeeded, challenge, same_origin
+from portico.features.sandboxes.host_requests import HOOKS
 from portico.kernel.events import Json, SignInReason
 
 CONNECT_SECONDS = 10.0
@@ -49,6 +50,7 @@ class HttpWire:
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
             trust_env=not local,  # a proxy is for the world outside
             verify=verify,
+            event_hooks=HOOKS,
         )
 
     async def request(self, message: Json, listener: Listener) -> Json:
