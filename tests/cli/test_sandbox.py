@@ -47,6 +47,9 @@ def test_what_is_wrong_is_named(project: Path) -> None:
     assert (done.returncode, "--mode is 'project' or 'strict', not 'x'" in done.stderr) == (64, True)
     done = subprocess.run([PORTICO, "sandbox", "run", "--", "nosuch"], capture_output=True, text=True, check=False)
     assert (done.returncode, "There is no program 'nosuch'" in done.stderr) == (64, True)
+    for verb in (["check", "--cwd", "/nowhere"], ["run", "--cwd", "/nowhere", "--", "true"]):
+        done = subprocess.run([PORTICO, "sandbox", *verb], capture_output=True, text=True, check=False)
+        assert (done.returncode, "'/nowhere' is not a folder" in done.stderr) == (64, True)
 
 
 SYSTEM_PYTHON = "/usr/bin/python3"

@@ -15,6 +15,8 @@ from tests.live.host import agent_of, hosting, play
 from tests.live.programs import LIVE, QWEN, Live
 from tests.live.test_acp import TITLES
 from tests.sandboxes.attack import Attacked, attacked
+from tests.sandboxes.later import Planted
+from tests.sandboxes.test_host_git import PLACES, visited
 
 pytestmark = pytest.mark.live
 
@@ -38,7 +40,8 @@ def attack(tmp_path: Path) -> Iterator[Attacked]:
 @pytest.mark.parametrize("live", [*LIVE, QWEN], ids=lambda live: live.name)
 async def test_an_agent_works_in_a_sandbox_and_does_not_leave_it(live: Live, tmp_path: Path, attack: Attacked) -> None:
     result = attack.work / "result.json"
-    (attack.work / "attack.sh").write_text(f"{attack.line} > {result}\n")
+    planted = Planted(attack.work)
+    (attack.work / "attack.sh").write_text(f"{attack.line} > {result}; sh later.sh\n")
     run = {"calls": [{"kind": "execute", "args": {"command": "sh attack.sh"}}]}
     async with ModelServer(TITLES) as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
         port = int(model.url.rpartition(":")[2])
@@ -49,4 +52,7 @@ async def test_an_agent_works_in_a_sandbox_and_does_not_leave_it(live: Live, tmp
         assert (turn.outcome, said(turn)) == ("completed", "hello"), turn.error
         turn = await play(session, run, {"say": "done"}, allow=True)
         assert turn.outcome == "completed", turn.error
+        for folder in (attack.work, attack.work / "new", attack.work / "module"):
+            assert await visited(host, folder, planted.marks, PLACES) == {}
     attack.check(result.read_text())
+    planted.check()

@@ -20,6 +20,7 @@ from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import fake_agent, said, steps
 from tests.jobs.playing import make, opened, play, story, task
 from tests.sandboxes.attack import PYTHON, Attacked, attacked
+from tests.sandboxes.later import Planted
 
 EVERYTHING = c.Caller.inside("test")
 modes = pytest.mark.parametrize("mode", ["project", "strict"])
@@ -81,7 +82,8 @@ async def test_from_the_process_of_an_agent(open_host: HostOpener, attack: Attac
 async def test_from_a_check_of_a_job(open_host: HostOpener, attack: Attacked) -> None:
     host = await open_host()
     result = attack.work / "result.json"
-    line = f"{attack.line} > {result}"
+    planted = Planted(attack.work)
+    line = f"{attack.line} > {result}; sh later.sh"
     entry = make({"main": task(criteria={"checks": [{"command": line}], "failureAction": {"retryTimes": 0}})})
     jobs = await opened(host, entry)
     async with asyncio.timeout(60):
@@ -89,6 +91,7 @@ async def test_from_a_check_of_a_job(open_host: HostOpener, attack: Attacked) ->
     words = await story(host.log, "task-1")
     assert any("Command passed" in word for word in words), words
     attack.check(result.read_text())
+    planted.check()
     await _ended(host)
 
 

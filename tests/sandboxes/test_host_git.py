@@ -28,8 +28,9 @@ from portico.kernel.session import Session
 from portico.sandbox.policy import Policy
 from portico.testing.fixtures import HostOpener
 from portico.workspace import git as host_git
-from portico.workspace import worktree
+from portico.workspace import refs, worktree
 from portico.workspace.changes import Changes
+from portico.workspace.git import Repository
 from tests.features import feature
 from tests.sandboxes.test_later import WHO, git
 from tests.sandboxes.test_running import output
@@ -205,9 +206,9 @@ PLACES: dict[str, Place] = {
 IN_WORKTREES: dict[str, Place] = {"worktree": _worktree, "job": _job}
 
 
-async def visited(host: Host, ground: Path, where: str, places: dict[str, Place]) -> dict[str, list[str]]:
-    """Run git of the host at these places; return which programs of the repository ran outside, by the place."""
-    folder, marks = ground / where, ground / "started"
+async def visited(host: Host, folder: Path, marks: Path, places: dict[str, Place]) -> dict[str, list[str]]:
+    """Run git of the host at these places; return which programs of the repository ran outside, by the place. Each
+    leaves a file in `marks`."""
     session = await host.start(by="test", cwd=str(folder), config={"sandbox": "off"})
     found: dict[str, list[str]] = {}
     for name, place in places.items():
@@ -224,7 +225,7 @@ async def visited(host: Host, ground: Path, where: str, places: dict[str, Place]
 async def test_a_new_repository_starts_nothing(open_host: HostOpener, ground: Path, group: str) -> None:
     host = await open_host()
     said = await attacked(host, ground, "empty", f"{NEW}; {configured(group)}")
-    assert await visited(host, ground, "empty", PLACES) == {}, said
+    assert await visited(host, ground / "empty", ground / "started", PLACES) == {}, said
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -232,7 +233,7 @@ async def test_a_repository_of_the_user_starts_nothing(open_host: HostOpener, gr
     where, line = SHAPES[shape]
     host = await open_host()
     said = await attacked(host, ground, where, line.replace("SET", configured("filters")))
-    assert await visited(host, ground, where, PLACES) == {}, said
+    assert await visited(host, ground / where, ground / "started", PLACES) == {}, said
 
 
 @pytest.mark.parametrize(
@@ -261,7 +262,7 @@ async def test_the_programs_start_if_git_is_not_confined(
     for each in (ground / "started").iterdir():
         each.unlink()
     host_git.confined_by.remove(feature(host, Sandboxes)._git.policy)
-    found = await visited(host, ground, "empty", places)
+    found = await visited(host, ground / "empty", ground / "started", places)
     assert {name for ran in found.values() for name in ran} >= runs, (found, said)
     assert bool(found) is bool(runs), found
 
@@ -453,3 +454,31 @@ def test_paths_are_compared_by_folders() -> None:
     entered._set({"/a/b": (), "/a/b-c": (), "/a/b/d": ()})
     asked = ("/a", "/a/b", "/a/b/x", "/a/b-d", "/a/bb", "/", "/c")
     assert [path for path in asked if entered.touches([path])] == ["/a", "/a/b", "/a/b/x", "/"]
+
+
+@pytest.mark.parametrize(
+    "name", ["refs/portico", "refs/portico/test", "portico-folders", "refs/portico/test/after.lock"]
+)
+async def test_the_host_follows_no_link_out_of_a_git_folder(open_host: HostOpener, ground: Path, name: str) -> None:
+    """A link exists until the turn ends. The host itself writes the refs of captures and the records of jobs."""
+    host = await open_host()
+    target = ground / "library" / "away"
+    target.mkdir()
+    link = f"mkdir -p .git/$(dirname {name}); rm -rf .git/{name}; ln -s {target} .git/{name}"
+    await attacked(host, ground, "main", link)
+    session = await host.start(by="test", cwd=str(ground / "main"), config={"sandbox": "off"})
+    for place in (_captures, _job):
+        with suppress(PorticoError):
+            await place(session, ground / "main")
+    assert os.listdir(target) == []
+
+
+@pytest.mark.parametrize("name", ["refs/portico/test/after", "packed-refs", "portico-folders/parent.json"])
+async def test_a_pipe_in_a_git_folder_blocks_nothing(open_host: HostOpener, ground: Path, name: str) -> None:
+    host = await open_host()
+    await attacked(host, ground, "main", f"mkdir -p .git/$(dirname {name}); mkfifo .git/{name}")
+    common = ground / "main/.git"
+    assert refs.read(common, "refs/portico/test/after") is None
+    repository = Repository(ground / "main", common, common, "", {})
+    with suppress(OSError):
+        assert job_folders._read(repository, "parent") is None

@@ -17,6 +17,7 @@ from portico.features.sandboxes.build import build_policy, rules_of
 from portico.features.sandboxes.grants import SandboxGrants
 from portico.features.sandboxes.running import RunningSandbox
 from portico.kernel.errors import BadRequest
+from portico.kernel.folders import check_folder
 from portico.sandbox import attempts
 from portico.sandbox.network import Destination, Verdict
 from portico.sandbox.policy import Policy
@@ -96,6 +97,7 @@ async def _opened(policy: Policy) -> tuple[RunningSandbox, Policy]:
 
 def _policy(mode: Confined, cwd: str, home: Home) -> Policy:
     settings = load(home.settings_path).settings.sandbox
+    cwd = check_folder(cwd, "--cwd")
     return build_policy(cwd, (), SandboxGrants(), AgentProcess(), rules_of(settings, ""), mode)
 
 

@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import os
 import re
-import secrets
 import shutil
 from pathlib import Path
 
@@ -18,8 +17,11 @@ from msgspec import Struct
 
 from portico.kernel.errors import BadRequest, Conflict, NotFound
 from portico.locks import KeyedLocks
+from portico.workspace.atomic_write import place
 from portico.workspace.changes import Changes, Differences
 from portico.workspace.git import Repository, call, failure, git, repository
+from portico.workspace.git_files import read_file
+from portico.workspace.jail import Jail
 from portico.workspace.worktree import Worktree
 
 _RECORDS = "portico-folders"
@@ -384,13 +386,11 @@ def _record_path(home: Repository, key: str) -> Path:
 
 def _read(home: Repository, key: str) -> _FolderRecord | None:
     with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-        return msgspec.json.decode(_record_path(home, key).read_bytes(), type=_FolderRecord)
+        return msgspec.json.decode(read_file(_record_path(home, key)), type=_FolderRecord)
     return None
 
 
 def _write(home: Repository, key: str, record: _FolderRecord) -> None:
-    path = _record_path(home, key)
-    path.parent.mkdir(exist_ok=True)
-    draft = path.with_name(f".{secrets.token_hex(4)}")
-    draft.write_bytes(msgspec.json.encode(record))
-    os.replace(draft, path)
+    path = _record_path(home, key).relative_to(home.common)
+    with Jail([home.common]).spot(path, follow=False, make=True) as spot:  # an agent may have created a link there
+        place(spot, msgspec.json.encode(record), None)
