@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 
 /** May only grow; the goal is 0.9 (issue 33). Not counted: types that a script writes, and texts, which have no behavior. */
-const LEAST = 0.83;
+const LEAST = 0.85;
 const NOT_COUNTED = /^(rest\.ts$|texts\/)/;
 
 function lines(folder: string): number {
