@@ -523,6 +523,14 @@ async def _retry_job(world: World) -> Pair:
     return twice(jc.RetryJob(job=await _job(world, stop=True)))
 
 
+@case(jc.PlanRetry)
+async def _plan_retry(world: World) -> Pair:
+    text = "steps: [{id: a, wait: 60}]"
+    (named,) = await world.do(jc.StartJob(job="other", cwd=str(world.folder), workflow=text))
+    await world.do(jc.StopJob(job=named.job))
+    return twice(jc.PlanRetry(job=named.job, step="a", workflow=text.replace("60", "61")))
+
+
 @case(jc.CallHook)
 async def _call_hook(world: World) -> Pair:
     return twice(jc.CallHook(job=await _job(world), hook="go"))

@@ -1,6 +1,7 @@
 """`portico run` and its neighbors with workflows: real processes, a temporary host for each job."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from portico.cli.follow_job import result_lines
 from portico.cli.job_flags import inputs_help, read_flags
+from portico.cli.job_questions import EVIDENCE_LINES, chosen, evidence_lines
 from portico.cli.job_tree import workflow_lines
 from portico.features.jobs.events import Artifact
 from portico.features.jobs.rows import JobRow
@@ -18,6 +20,7 @@ from portico.features.jobs.step import Flow, JobInput
 from portico.features.jobs.workflow.files import load_text
 from portico.kernel.errors import BadRequest
 from tests.cli.terminal import TerminalCommand
+from portico.kernel.state import QuestionPart
 
 TEXT = """
     about: Greets people.
@@ -55,9 +58,13 @@ def portico(project: Path, *words: str, text: str = "") -> "subprocess.Completed
 def test_a_workflow_runs_with_its_inputs_as_options(project: Path) -> None:
     done = portico(project, "run", "greet", "--names", "Ann, Bob", "--loud")
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert "r*0 echo hello {{ item }}{{ '!' if inputs.loud else '' }}; test… [for Ann] succeeded" in lines
-    assert "r*1 echo hello {{ item }}{{ '!' if inputs.loud else '' }}; test… [for Bob] failed" in lines
+    lines = [re.sub(r"\d+\.\ds", "0.0s", line) for line in done.stdout.splitlines()]
+    ends = [
+        "hello: echo hello Ann!; test… [for Ann] succeeded after 0.0s",
+        "hello: echo hello Bob!; test… [for Bob] failed after 0.0s: "
+        "The command failed with exit code 1: echo hello Bob!; test Bob != Bob",
+    ]
+    assert sorted(line for line in lines if " after " in line) == ends
     assert lines[-2:] == ["job-1 succeeded", "hello Ann!"]
 
 
@@ -123,11 +130,11 @@ def test_many_items_are_counted_and_failed_ones_are_named() -> None:
         row(0, "failed" if number < 10 else "succeeded", f"item {number}", reason="no\nmore") for number in range(50)
     ]
     lines = workflow_lines(work, rows)
-    assert lines[0] == "  each item"
+    assert lines[0] == "  each item of {{ inputs.names }}"
     assert lines[1].endswith(": 40 ✔  10 ✘")
-    assert lines[2] == "      ✘ step [item 0]: no 1.5s"
+    assert lines[2] == "      ✘ s: step [item 0]: no 1.5s"
     assert lines[-1] == "      … and 2 more"
-    assert workflow_lines(work, [])[1].strip().startswith("· echo hello")
+    assert workflow_lines(work, [])[1].strip().startswith("· hello: echo hello")
 
 
 def test_the_result_of_a_job_comes_with_its_files() -> None:
@@ -191,3 +198,34 @@ def test_a_terminal_is_asked_without_echo(project: Path) -> None:
     code, rest = terminal.finish()
     assert (code, CANARY in shown + rest) == (0, False), rest
     assert (project / "got").read_text() == CANARY
+
+
+def test_a_missing_input_is_named_as_an_option(project: Path) -> None:
+    done = portico(project, "run", "greet")
+    assert (done.returncode, done.stdout) == (64, "")
+    expected = "The input 'names' is missing (Whom to greet). All inputs: portico run greet --help"
+    assert expected in done.stderr
+
+
+def test_options_can_be_chosen_by_number() -> None:
+    options = ["Approve", "2", "Reject"]
+    assert [chosen(text, options) for text in ("1", "2", "3", "4", "0", "Reject", "²")] == [
+        "Approve",
+        "2",
+        "Reject",
+        "4",
+        "0",
+        "Reject",
+        "²",
+    ]
+
+
+def test_a_question_is_shown_with_what_the_person_needs() -> None:
+    shown = [
+        {"type": "text", "title": "Shown", "text": "\n".join(map(str, range(EVIDENCE_LINES + 3)))},
+        {"type": "image", "title": "a.png", "data": "x"},
+    ]
+    lines = evidence_lines(QuestionPart("q", "Well?", evidence=shown))
+    assert lines[:2] == ["-- Shown", "0"]
+    assert lines[-4:] == ["… and 3 more lines in the workbench", "-- a.png", "(a picture: see the workbench)", "--"]
+    assert evidence_lines(QuestionPart("q", "Well?")) == []

@@ -24,6 +24,7 @@ export interface Routes {
   "POST /jobs/{id}/stop": { body: EmptyBody; answer: Done };
   "POST /jobs/{id}/resume": { body: EmptyBody; answer: JobNamed };
   "POST /jobs/{id}/retry": { body: RetryJobBody; answer: JobNamed };
+  "POST /jobs/{id}/retry/plan": { body: PlanRetryBody; answer: RetryPlanned };
   "POST /jobs/{id}/hooks/{hook}": { body: EmptyBody; answer: Done };
   "POST /sessions": { body: StartSessionBody; answer: Summary };
   "GET /sessions": { body: undefined; answer: SessionList };
@@ -1730,6 +1731,11 @@ export interface PinSessionBody {
   pinned?: boolean;
 }
 
+export interface PlanRetryBody {
+  step?: string;
+  workflow?: string;
+}
+
 export interface PlanWorkflowBody {
   name: string;
   cwd?: string;
@@ -1997,6 +2003,13 @@ export interface Retry {
 export interface RetryJobBody {
   step?: string;
   workflow?: string;
+}
+
+/** What a retry would run. */
+export interface RetryPlanned {
+  text: string;
+  differences: string;
+  kept: string[];
 }
 
 export interface RunAutomationBody {

@@ -96,7 +96,8 @@ export const v1 = {
   resumeJob: (id: string) => ask("POST /jobs/{id}/resume", { id }),
   answerBudget: (budget: string, answer: string) => ask("POST /budgets/answer", {}, { body: { budget, answer } }),
   /** `step`: keeps what succeeded before it. */
-  retryJob: (id: string, step = "") => ask("POST /jobs/{id}/retry", { id }, { body: step ? { step } : {} }),
+  retryJob: (id: string, step = "", workflow = "") => ask("POST /jobs/{id}/retry", { id }, { body: { ...(step && { step }), ...(workflow && { workflow }) } }),
+  planRetry: (id: string, step: string) => ask("POST /jobs/{id}/retry/plan", { id }, { body: { step } }),
 };
 
 export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") =>

@@ -272,3 +272,48 @@ describe("editing", () => {
     expect(textsOf("#auto-field-when option")[0]).toBe("Several triggers, as they are");
   });
 });
+
+describe("the inputs of a workflow", () => {
+  const inputs = { title: { about: "What to do", from: "/issue/title" }, loud: { type: "boolean", default: false }, files: { type: "list", default: [] } };
+  const workflow = { "GET /workflows?cwd=/w/shop": { workflows: [{ name: "review", inputs }] } };
+  const input = (name: string) => document.getElementById(`input-${name}`) as HTMLInputElement;
+  const about = (name: string) => document.getElementById(`input-${name}-about`)?.textContent;
+
+  test("are fields, in place of one text", async () => {
+    await open(undefined, workflow);
+    expect(document.querySelector(".job-inputs")).toBeNull();
+    choose(at("what"), "job");
+    expect([visible().includes("Input for the job (optional)"), input("title").required, about("title")]).toEqual([false, true, "What to do."]);
+    type(at("name"), "nightly");
+    type(input("title"), "Do it");
+    type(input("files"), "a, b");
+    save();
+    await vi.waitFor(() => expect(sent("POST /automations").plan["job"]).toEqual({ job: "review", inputs: { title: "Do it", files: ["a", "b"] } }));
+  });
+
+  test("a job of the entry has one text", async () => {
+    await open(undefined, workflow);
+    choose(at("what"), "job");
+    choose(at("job.job"), "weekly");
+    expect([visible().includes("Input for the job (optional)"), document.querySelector(".job-inputs")]).toEqual([true, null]);
+  });
+
+  test("an empty one with a pointer is taken from the call of the hook", async () => {
+    await open(undefined, workflow);
+    choose(at("when"), "hook");
+    choose(at("what"), "job");
+    expect([input("title").required, about("title")]).toEqual([false, "What to do. Empty: the value at /issue/title of the call."]);
+    type(at("name"), "triage");
+    save();
+    await vi.waitFor(() => expect(sent("POST /automations").plan["job"]).toEqual({ job: "review" }));
+  });
+
+  test("those of an automation are shown, and kept if the workflow is not known here", async () => {
+    const plan = { job: { job: "review", cwd: "/w/shop", inputs: { title: "Old", loud: true, files: ["x", "y"] } }, schedule: { cron: "0 7 * * 1-5" } };
+    await open("a1", { ...workflow, "GET /automations/a1": { plan, name: "nightly", source: "api" }, "PATCH /automations/a1": {} });
+    await vi.waitFor(() => expect(input("title").value).toBe("Old"));
+    expect([input("loud").checked, input("files").value]).toEqual([true, "x\ny"]);
+    save();
+    await vi.waitFor(() => expect(sent("PATCH /automations/a1").plan["job"]).toEqual(plan.job));
+  });
+});

@@ -13,19 +13,18 @@ import msgspec
 from rich.live import Live
 from rich.text import Text
 
+from portico.cli.job_lines import EntryLines, FlowLines, result_text
 from portico.cli.job_questions import JobQuestions
 from portico.cli.job_tree import MARKS, workflow_lines
-from portico.cli.output import plain, terminal, trouble
+from portico.cli.output import plain, print_json, terminal, trouble
 from portico.cli.usage import cost_words
 from portico.client.client import Client, segment
 from portico.client.record import RemoteRecord
 from portico.features.jobs import events as je
-from portico.features.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, parts_of
-from portico.features.jobs.result import Lane
+from portico.features.jobs.entry import Ask, Entry, Ref, Wait, Work, name_of, parts_of
 from portico.features.jobs.rows import JobRow
-from portico.features.jobs.state import LANE, JobSummary, WorkSummary, up_from
+from portico.features.jobs.state import JobSummary, WorkSummary
 from portico.features.sandboxes.shapes import HostUse
-from portico.kernel import events as e
 from portico.kernel.errors import PorticoError
 from portico.kernel.state import TextPart
 from portico.tasks import end_tasks
@@ -37,6 +36,17 @@ COST_TICKS = 8
 EXIT = {"succeeded": 0, "failed": 1, "canceled": 130}
 
 
+class JobCost(msgspec.Struct):
+    dollars: float
+    """With `estimated`."""
+    estimated: float
+    """The part that follows from list prices."""
+    unpriced: bool
+    """A part has no known price."""
+    words: str
+    """As it is printed: `~$1.20`."""
+
+
 class JobView(msgspec.Struct):
     """The response of `/v1/jobs/ID`, and what the job has cost."""
 
@@ -44,7 +54,7 @@ class JobView(msgspec.Struct):
     entry: Entry
     network: list[HostUse] = []
     rows: list[JobRow] = []
-    cost: str = ""
+    cost: JobCost | None = None
 
 
 async def view_of(client: Client, job: str, rows: str = "") -> JobView:
@@ -65,12 +75,13 @@ async def follow_job(client: Client, job: str, as_json: bool) -> str:
     return await _tree(client, view)
 
 
-async def cost_of(client: Client, job: str) -> str:
-    """What a job has cost so far; empty if no agent has worked in it, or no price is known."""
+async def cost_of(client: Client, job: str) -> JobCost | None:
+    """What a job has cost so far; None if no agent has worked in it, or no price is known."""
     with contextlib.suppress(PorticoError):  # the cost is an extra: the host restarts, or this token cannot read it
-        sums = (await client.usage(["job"])).sums
-        return next((cost_words(each) for each in sums if each.key["job"] == job and each.cost + each.estimated), "")
-    return ""
+        for each in (await client.usage(["job"])).sums:
+            if each.key["job"] == job and (dollars := each.cost + each.estimated):
+                return JobCost(dollars, each.estimated, bool(each.unpriced), cost_words(each))
+    return None
 
 
 async def _events(client: Client, job: str) -> AsyncIterator[RemoteRecord]:
@@ -83,8 +94,8 @@ async def _events(client: Client, job: str) -> AsyncIterator[RemoteRecord]:
 
 
 async def _lines(client: Client, view: JobView, as_json: bool) -> str:
-    names = {leaf.work_id_in_job: name_of(leaf) for leaf in leaves_of(view.entry.jobs[view.summary.name].work)}
-    lanes: dict[str, str] = {}
+    job = view.entry.jobs[view.summary.name]
+    lines = FlowLines(job) if job.flow is not None else EntryLines(job)
     outcome = "failed"
     client.on_trouble = trouble
     questions = JobQuestions(client, view.summary.id)
@@ -95,40 +106,16 @@ async def _lines(client: Client, view: JobView, as_json: bool) -> str:
                 questions.tasks.add(event.task)
             if isinstance(event, je.JobEnded):
                 outcome = event.outcome
-            if isinstance(event, je.JobValue) and event.name == LANE:
-                lanes[event.path] = msgspec.json.decode(event.value, type=Lane).name
-            line = visible_json(msgspec.json.encode(record).decode()) if as_json else plain(_line(event, names, lanes))
+            line = lines.line(event, record.time)
+            line = visible_json(msgspec.json.encode(record).decode()) if as_json else plain(line)
             if line:
                 print(line, flush=True)
-    if not as_json and (cost := await cost_of(client, view.summary.id)):
-        print(f"cost: {cost}", flush=True)
+    cost = await cost_of(client, view.summary.id)
+    if cost is not None and as_json:
+        print_json({"job": view.summary.id, "outcome": outcome, "cost": cost})
+    elif cost is not None:
+        print(f"cost: {cost.words}", flush=True)
     return outcome
-
-
-def _line(event: e.Event, names: dict[int, str], lanes: dict[str, str]) -> str:
-    """Return what is printed for an event without a terminal; nothing for most events."""
-    match event:
-        case je.WorkStarted():
-            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-            return f"{event.path} {names.get(event.work, '')}{_items(event.path, lanes)} started as {event.task}{again}"
-        case je.WorkEnded():
-            return f"{event.path} {names.get(event.work, '')}{_items(event.path, lanes)} {event.outcome}"
-        case je.JobDecided() | je.JobWaiting():
-            return event.reason
-        case je.JobEnded():
-            ended = f"{event.job} {event.outcome} {event.reason or event.error}".rstrip()
-            return ended if event.result is None else f"{ended}\n{result_text(event.result)}"
-    return ""
-
-
-def _items(path: str, lanes: dict[str, str]) -> str:
-    """The names of the items around a step."""
-    found = [lanes[place] for place in up_from(path) if place in lanes] if lanes else []
-    return f" [{' / '.join(reversed(found))}]" if found else ""
-
-
-def result_text(result: Any) -> str:
-    return result if isinstance(result, str) else msgspec.json.format(msgspec.json.encode(result), indent=2).decode()
 
 
 def result_lines(summary: JobSummary) -> list[str]:
@@ -180,6 +167,8 @@ async def _tree(client: Client, view: JobView) -> str:
         print(plain(view.summary.error), file=sys.stderr)
     if view.summary.result is not None:
         print(plain(result_text(view.summary.result)))
+    if any(row.status == "failed" for row in view.rows):
+        print(f"Reasons: portico jobs show {view.summary.id} --failed", file=sys.stderr)
     return outcome
 
 
@@ -210,9 +199,11 @@ async def _last_line(client: Client, task: str) -> str:
 
 def _drawn(view: JobView, last: dict[str, str]) -> Text:
     summary = view.summary
-    cost = f", {view.cost}" if view.cost else ""
+    cost = f", {view.cost.words}" if view.cost is not None else ""
     took = _seconds(summary.started, summary.ended)
-    text = Text(f"{summary.id} {plain(summary.name)}: {summary.status} {took}{cost}\n")
+    # One line for each row: a long name or reason would push the tree out of the terminal.
+    head = f"{summary.id} {plain(summary.name)}: {summary.status} {took}{cost}\n"
+    text = Text(head, no_wrap=True, overflow="ellipsis")
     works = {work.work: work for work in summary.works}
     if view.entry.jobs[summary.name].flow is not None:
         text.append("\n".join(workflow_lines(view.entry.jobs[summary.name].work, view.rows)) + "\n")

@@ -20,6 +20,10 @@ LOOK_SECONDS = 1.0
 """Between two reads of the inbox: soon enough for a person, and cheap for the host."""
 
 
+EVIDENCE_LINES = 100
+"""Of one text above a question: more than a screen, and the question stays in reach."""
+
+
 class _Waiting(msgspec.Struct):
     id: str
     by: str = ""
@@ -90,6 +94,8 @@ class JobQuestions:
     async def _ask(self, question: QuestionPart) -> None:
         """Until the host takes the answer; the end of input declines."""
         print(f"\n{self._job} asks: {plain(question.text)}", file=sys.stderr)
+        for line in evidence_lines(question):
+            print(plain(line), file=sys.stderr)
         fields = question.fields or [{"id": "answer", "required": True}]
         while True:
             answers: dict[str, str] = {}
@@ -99,7 +105,7 @@ class JobQuestions:
                     await self._client.answer_question(question.id, response="decline")
                     return
                 if text := line.strip():
-                    answers[str(field.get("id"))] = text
+                    answers[str(field.get("id"))] = chosen(text, labels(field))
             try:
                 await self._client.answer_question(question.id, response="accept", answers=answers)
                 return
@@ -113,7 +119,25 @@ def labels(field: Json) -> list[str]:
     return [str(each.get("label") or each.get("id")) for each in field.get("options") or []]
 
 
+def chosen(text: str, options: list[str]) -> str:
+    """The option of that number, unless an option is called like it."""
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    return options[number - 1] if text not in options and 1 <= number <= len(options) else text
+
+
+def evidence_lines(question: QuestionPart) -> list[str]:
+    """What the person needs to decide, such as a plan or a diff. Pictures are in the workbench."""
+    lines: list[str] = []
+    for each in question.evidence:
+        text = str(each.get("text") or "(a picture: see the workbench)").splitlines()
+        cut = len(text) - EVIDENCE_LINES
+        more = [f"… and {cut} more lines in the workbench"] if cut > 0 else []
+        lines += [f"-- {each.get('title') or 'Shown'}", *text[:EVIDENCE_LINES], *more]
+    return [*lines, "--"] if lines else []
+
+
 def prompt_of(field: Json) -> str:
-    choice = f" [{', '.join(labels(field))}]" if field.get("options") else ""
+    numbered = (f"{number} {text}" for number, text in enumerate(labels(field), 1))
+    choice = f" [{', '.join(numbered)}]" if field.get("options") else ""
     optional = "" if field.get("required") else " (optional)"
     return plain(f"{field.get('message') or 'Answer'}{choice}{optional}: ")

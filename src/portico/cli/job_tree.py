@@ -1,17 +1,20 @@
 """The tree of a workflow with the state of its steps. Of a step that runs for many items it shows the counts, and the
 items that run or have failed."""
 
+import re
 import time
 from collections import Counter
 
 from portico.cli.output import plain
-from portico.features.jobs.entry import Again, Branches, If, Over, Seq, Work, name_of, parts_of
+from portico.features.jobs.entry import Again, Branches, If, Over, Seq, Work, parts_of
 from portico.features.jobs.rows import JobRow, RowStatus
 from portico.features.jobs.step import FlowStep
 
 MARKS: dict[RowStatus, str] = {"running": "▶", "succeeded": "✔", "failed": "✘", "stopped": "■"}
 SHOWN = 8
 """Rows of one step; `portico jobs show` has all of them."""
+_NO_ID = re.compile(r"step_\d+|")
+"""The ids of steps that have none in the file."""
 
 
 def workflow_lines(work: Work, rows: list[JobRow], depth: int = 1) -> list[str]:
@@ -35,7 +38,7 @@ def _title(work: Work) -> str:
         case Seq():
             return ""
         case Over():
-            return f"each {work.item}"
+            return f"each {work.item} of {work.each if isinstance(work.each, str) else f'{len(work.each)} items'}"
         case Branches():
             return "parallel"
         case Again():
@@ -49,13 +52,13 @@ def _title(work: Work) -> str:
 
 def _step(step: FlowStep, rows: list[JobRow], indent: str) -> list[str]:
     if len(rows) <= 1:
-        return [f"{indent}{row_line(rows[0])}" if rows else f"{indent}· {plain(name_of(step))}"]
+        return [f"{indent}{row_line(rows[0])}" if rows else f"{indent}· {plain(label(step.id, step.name))}"]
     counts = Counter(row.status for row in rows)
     words = "  ".join(f"{counts[status]} {mark}" for status, mark in MARKS.items() if counts[status])
     shown = [row for row in rows if row.status in ("running", "failed")]
     more = [f"{indent}  … and {len(shown) - SHOWN} more"] if len(shown) > SHOWN else []
     return [
-        f"{indent}{plain(name_of(step))}: {words}",
+        f"{indent}{plain(label(step.id, step.name))}: {words}",
         *(f"{indent}  {row_line(row)}" for row in shown[:SHOWN]),
         *more,
     ]
@@ -64,7 +67,13 @@ def _step(step: FlowStep, rows: list[JobRow], indent: str) -> list[str]:
 def row_line(row: JobRow) -> str:
     ended = row.ended if row.ended is not None else int(time.time() * 1000)
     reason = f": {row.reason.partition(chr(10))[0]}" if row.reason else ""
-    return f"{MARKS[row.status]} {plain(row_name(row) + reason)} {max(0, ended - row.started) / 1000:.1f}s"
+    name = label(row.step, row_name(row))
+    return f"{MARKS[row.status]} {plain(name + reason)} {max(0, ended - row.started) / 1000:.1f}s"
+
+
+def label(step: str, name: str) -> str:
+    """The id of a step and its name; only the name if the file gives no id."""
+    return name if _NO_ID.fullmatch(step) or step == name else f"{step}: {name}"
 
 
 def row_name(row: JobRow) -> str:

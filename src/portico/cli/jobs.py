@@ -8,7 +8,7 @@ import typer
 
 from portico.cli import job_files
 from portico.cli.draft_job import draft
-from portico.cli.edit_job import changed_text
+from portico.cli.edit_job import agreed, planned_retry
 from portico.cli.follow_job import EXIT, JobView, cost_of, follow_job, result_lines, view_of
 from portico.cli.job_tree import MARKS, row_name
 from portico.cli.network import print_hosts
@@ -16,7 +16,7 @@ from portico.cli.output import HomeOption, JobArgument, JsonFlag, plain, print_j
 from portico.cli.verb import connected
 from portico.client import Client
 from portico.features.jobs import commands as jc
-from portico.features.jobs.commands import JobNamed
+from portico.features.jobs.commands import JobNamed, RetryPlanned
 from portico.features.jobs.state import JobSummary
 from portico.kernel import commands as c
 
@@ -55,11 +55,11 @@ async def show(
     Example: portico jobs show job-1
     """
     view = await view_of(client, job, "failed" if failed_only else "")
+    view.cost = await cost_of(client, job)
     if as_json:
         print_json(view)
         return
     planned = view.entry.jobs.get(view.summary.name)
-    view.cost = await cost_of(client, job)
     if view.rows or (planned is not None and planned.flow is not None):
         print(plain("\n".join(_workflow_lines(view))))
         return
@@ -114,21 +114,25 @@ def retry(
         str, typer.Option("--from", help="Of a workflow: keep what succeeded before the step with this id.")
     ] = "",
     edit: Annotated[bool, typer.Option("--edit", help="Edit the workflow first, in $EDITOR.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Start without asking about a changed file.")] = False,
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
     """Run a job again: from the beginning, as it was stored, or a workflow from one of its steps.
 
-    With --from the file of the workflow is read again. Differences from the stored one are printed.
+    With --from the file of the workflow is read again. Differences from the stored one are printed, and a terminal
+    asks before it starts.
 
     Example: portico jobs retry job-1 --from review
     """
 
     async def work() -> None:
         async with Client.local(home) as client:
-            text = changed_text(await view_of(client, job), edit) if step or edit else ""
-            again = await client.retry_job(job, step=step, workflow=text)
-        print_json({"job": again.job}) if as_json else print(again.job)
+            plan = await planned_retry(client, job, step, edit) if step or edit else RetryPlanned("", "", [])
+            if not (yes or as_json or agreed(plan)):
+                raise typer.Exit(1)
+            again = await client.retry_job(job, step=step, workflow=plan.text if plan.differences else "")
+        print_json({"job": again.job, "differences": plan.differences}) if as_json else print(again.job)
 
     run(work())
 
@@ -136,7 +140,8 @@ def retry(
 def _workflow_lines(view: JobView) -> list[str]:
     """The result first, then why it failed, then its rows."""
     summary = view.summary
-    lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)} {view.cost}".rstrip()]
+    cost = view.cost.words if view.cost is not None else ""
+    lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)} {cost}".rstrip()]
     lines += ["", *result_lines(summary), ""] if summary.done else []
     lines += [f"in {summary.cwd}", *([f"branch {summary.branch}"] if summary.branch else [])]
     lines += [f"from {summary.origin}"] if summary.origin else []

@@ -71,6 +71,8 @@ def run(
         _print_plan(Path(folder), job, inputs, as_json)
         return
     inputs = ask_secrets(flow.inputs if flow is not None else {}, inputs)
+    if flow is not None:
+        _check_given(job, flow, inputs, text)
     plan = None if flow is not None else _entry(entry, Path(folder), job)
     given = sys.stdin.read() if text == "-" else text
 
@@ -101,6 +103,15 @@ def _workflow(folder: Path, job: str) -> Flow | None:
     """The workflow of that name in the folder; None: there is none."""
     path = find_workflow(folder, job)
     return None if path is None else load_workflow(path).jobs[job].flow
+
+
+def _check_given(job: str, flow: Flow, given: dict[str, Any], text: str) -> None:
+    """Before a host is started for it. `--input` gives the first text."""
+    first = next((name for name, each in flow.inputs.items() if each.type == "text" and name not in given), "")
+    try:
+        check_inputs(flow.inputs, {**given, first: text} if text and first else given)
+    except BadRequest as error:
+        raise BadRequest(f"{error.message} All inputs: portico run {job} --help", field=error.field) from None
 
 
 def _print_plan(folder: Path, job: str, given: dict[str, Any], as_json: bool) -> None:

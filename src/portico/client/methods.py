@@ -433,6 +433,9 @@ class Methods:
     async def retry_job(self, job: str, *, step: str = "", workflow: str = "", request: str = "") -> jobs.JobNamed:
         """Run a job again: from the beginning, or a workflow from one of its steps."""
 
+    async def plan_retry(self, job: str, *, step: str = "", workflow: str = "", request: str = "") -> jobs.RetryPlanned:
+        """Show what a retry of a workflow would run: how its file has changed, and what it keeps. Nothing starts."""
+
     async def call_hook(self, job: str, hook: str, *, request: str = "") -> c.Done:
         """Call a hook that a job waits for, now or later."""
 

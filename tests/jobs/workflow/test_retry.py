@@ -8,12 +8,13 @@ import pytest
 from portico.features.jobs import Jobs
 from portico.features.jobs.retry import kept_before
 from portico.features.jobs.state import JobSummary
-from portico.features.jobs.workflow.files import load_text
+from portico.features.jobs.workflow.files import load_text, load_workflow
 from portico.features.jobs.workflow.problem import WorkflowError
 from portico.kernel.errors import BadRequest, NotFound
 from portico.kernel.host import Host
 from tests.jobs.playing import both_engines
 from tests.jobs.workflow.playing import finish, start
+from tests.jobs.workflow.test_steps import save
 
 TEXT = """
     inputs: {word: {default: x}}
@@ -144,3 +145,31 @@ async def test_rounds_of_a_loop_are_kept_by_their_number(host: Host, tmp_path: P
     changed = text.replace("- loop:", "- {id: new, run: 'true'}\n          - loop:")
     kept = kept_before(state, load_text(dedent(changed), "main.yaml", "main").jobs["main"], "end")
     assert kept.done == {"r.1#0": True, "r.1#1": True}
+
+
+async def test_a_plan_of_a_retry_shows_the_differences_and_what_is_kept(host: Host, tmp_path: Path) -> None:
+    """Nothing starts. The file counts if the job ran from it, or a given text."""
+    save(tmp_path, "main.yaml", TEXT)
+    path = tmp_path / ".portico/jobs/main.yaml"
+    jobs = await Jobs.open(host)
+    entry = load_workflow(path)
+    job = await jobs.start_job("main", cwd=str(tmp_path), by="test", entry=entry, inputs={"word": "w"})
+    assert (await finish(jobs, job)).status == "failed"
+    same = await jobs.plan_retry(job, "last", "")
+    assert (same.differences, same.kept, same.text) == ("", ["first", "inner"], dedent(TEXT))
+    path.write_text(dedent(TEXT).replace("echo one", "echo two"))
+    changed = await jobs.plan_retry(job, "items", "")
+    assert (changed.kept, changed.text) == (["first"], path.read_text())
+    assert [line for line in changed.differences.splitlines() if line[0] in "+-"] == [
+        "--- as it ran",
+        "+++ now",
+        '-  - {id: first, run: "echo first >> ran; echo one"}',
+        '+  - {id: first, run: "echo first >> ran; echo two"}',
+    ]
+    given = await jobs.plan_retry(job, "items", dedent(TEXT).replace("echo one", "echo three"))
+    assert "echo three" in given.differences
+    with pytest.raises(WorkflowError):
+        await jobs.plan_retry(job, "items", "steps: [")
+    with pytest.raises(NotFound):
+        await jobs.plan_retry(job, "nothing", "")
+    assert [summary.id for summary in jobs.history()] == [job]

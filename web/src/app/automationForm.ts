@@ -3,11 +3,14 @@
 import { explain, Refused } from "../failure";
 import { Scope } from "../scope";
 import { make, makeButton } from "../page";
+import { nothing, render } from "../render";
+import type { JobInput, WorkflowInfo } from "../rest";
 import { type Agent, ask, v1 } from "../v1";
 import { frame, headOf, keepSecret } from "./automationFrame";
 import { AUTOMATIONS, FORM } from "../texts/automations";
 import { type Automation, browserZone, DAYS, dueWords, fieldFor, MISSED, OVERLAP, type Plan, planOf, type Values, valuesOf } from "./automationModel";
 import { MODES } from "./messageBox";
+import { type Filled, inputFields, valuesOf as inputValues } from "./workflowInputs";
 import type { View, ViewContext } from "./view";
 import { whereChoices } from "./where";
 
@@ -105,6 +108,9 @@ export class AutomationForm implements View {
   private readonly save = make("button", "primary");
   private before: Plan = {};
   private agents: Agent[] = [];
+  private workflows: WorkflowInfo[] = [];
+  private readonly inputs = make("div", "auto-inputs");
+  private filled: Filled = {};
   private where: Awaited<ReturnType<typeof whereChoices>> = { places: [], labels: [] };
 
   constructor(
@@ -131,16 +137,21 @@ export class AutomationForm implements View {
     rules.append(make("summary", "", FORM.missedRunsOverlapLimits), ...this.boxes(RULES));
     const foot = make("div", "answers");
     foot.append(this.save, makeButton("", FORM.cancel, () => this.context.go(this.id ? { at: "automations", id: this.id } : { at: "automations" })));
-    this.form.append(...this.boxes(FIRST), make("h2", "", FORM.when), ...this.boxes(TRIGGER), this.preview, make("h2", "", FORM.whatToStart), ...this.boxes(START), rules, this.trouble, foot);
+    this.form.append(...this.boxes(FIRST), make("h2", "", FORM.when), ...this.boxes(TRIGGER), this.preview, make("h2", "", FORM.whatToStart), ...this.boxes(START).flatMap((box) => (box === this.fields.get("job.job")?.box ? [box, this.inputs] : [box])), rules, this.trouble, foot);
     // Not with the change that a click on the button brings: the button would move away under the pointer.
     this.form.addEventListener("input", (event) => this.clearErrorAt(event.target as Element));
-    this.form.addEventListener("change", () => this.choose());
+    this.form.addEventListener("change", (event) => {
+      if (event.target === this.fields.get("job.cwd")?.input) this.listJobs();
+      this.choose();
+    });
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.send();
     });
     this.fill(valuesOf({ schedule: { cron: "0 7 * * 1-5", zone: browserZone() } }));
   }
+
+  private readonly listJobs = this.scope.latest((signal) => this.offerJobs(signal), () => this.choose(), { failed: () => undefined });
 
   private boxes(specs: FieldSpec[]): HTMLElement[] {
     return specs.flatMap(({ path }) => this.fields.get(path)?.box ?? []);
@@ -158,7 +169,8 @@ export class AutomationForm implements View {
 
   /** The choices of the form. It works without them, and they are retried. */
   private load(): void {
-    const offers = [this.offerAgents, this.offerJobs, this.offerAutomations, this.offerFolders, this.offerWhere];
+    this.listJobs();
+    const offers = [this.offerAgents, this.offerAutomations, this.offerFolders, this.offerWhere];
     for (const offer of offers) this.scope.latest((signal) => offer.call(this, signal), () => this.choose(), { failed: () => undefined })();
     if (this.id) this.loadPlan(this.id);
     else if (document.activeElement === document.body) this.fields.get("name")?.input.focus();
@@ -170,8 +182,10 @@ export class AutomationForm implements View {
     const take = ({ plan, name, source }: Automation) => {
       this.save.disabled = false;
       this.before = plan;
+      this.filled = filledOf(plan.job?.inputs ?? {});
       if (plan.on?.length) this.choices("when", [SEVERAL, ...WHEN]);
       this.fill(valuesOf(plan, name));
+      if (plan.job?.cwd) this.listJobs();
       if (source === "file") this.report(FORM.itIsWrittenInAutomations);
       if (document.activeElement === document.body) this.fields.get("name")?.input.focus();
     };
@@ -184,12 +198,27 @@ export class AutomationForm implements View {
   }
 
   private async offerJobs(signal: AbortSignal): Promise<void> {
-    const { entry } = await ask("GET /entry", {}, { signal });
+    const { entry } = await ask("GET /entry", {}, { signal }).catch(noEntry);
     const { workspaces } = await v1.about(signal);
-    const workflows = workspaces[0] ? (await ask("GET /workflows", {}, { query: { cwd: workspaces[0] }, signal }).catch(() => ({ workflows: [] }))).workflows : [];
-    const names = [...new Set([...workflows.map(({ name }) => name), ...Object.keys(entry.jobs ?? {})])];
+    const cwd = this.values["job.cwd"]?.trim() || workspaces[0];
+    this.workflows = cwd ? (await ask("GET /workflows", {}, { query: { cwd }, signal }).catch(() => ({ workflows: [] }))).workflows : [];
+    const names = [...new Set([...this.workflows.map(({ name }) => name), ...Object.keys(entry.jobs ?? {})])];
     this.choices("job.job", names.map((name) => [name, name]));
     this.offer("jobs", names);
+  }
+
+  /** The inputs of the chosen workflow; undefined for another job. */
+  private get spec(): Record<string, JobInput> | undefined {
+    const { values } = this;
+    if (values["what"] !== "job") return undefined;
+    const inputs = this.workflows.find(({ name }) => name === values["job.job"])?.inputs;
+    return inputs && Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, forAutomation(input, values["when"] ?? "")]));
+  }
+
+  private renderInputs(): void {
+    const { spec } = this;
+    this.toggle("job.input", this.values["what"] === "job" && spec === undefined);
+    render(spec ? inputFields(spec, this.filled, (name, value) => (this.filled[name] = value)) : nothing, this.inputs);
   }
 
   private async offerAutomations(signal: AbortSignal): Promise<void> {
@@ -238,7 +267,9 @@ export class AutomationForm implements View {
       this.toggle(`${what}.label`, mine && this.where.labels.length + (values[`${what}.label`] ?? "").length > 0);
     }
     const agent = this.agents.find(({ id }) => id === values["prompt.agent"]);
+      if (plan.job?.cwd) this.listJobs();
     this.choices("prompt.model", [["", FORM.theAgentsOwnChoice], ...(agent?.models ?? []).map(({ id, name }): [string, string] => [id, name])]);
+    this.renderInputs();
     void this.checkTrigger();
   }
 
@@ -310,7 +341,7 @@ export class AutomationForm implements View {
     if (this.markEmpty()) return;
     this.save.disabled = true;
     try {
-      const body = { name: this.values["name"]?.trim() ?? "", plan: planOf(this.values, this.before) };
+      const body = { name: this.values["name"]?.trim() ?? "", plan: planOf(this.values, this.before, this.spec && inputValues(this.spec, this.filled)) };
       if (this.id) await ask("PATCH /automations/{id}", { id: this.id }, { body });
       const { automation, secret = "" } = this.id ? { automation: this.id } : await ask("POST /automations", {}, { body });
       if (secret) keepSecret(automation, secret);
@@ -322,6 +353,20 @@ export class AutomationForm implements View {
     this.save.disabled = false;
   }
 }
+
+/** A host without an entry has workflows only. */
+const noEntry = (): { entry: { jobs?: object } } => ({ entry: {} });
+
+/** With a hook, an input that names a place in the call is filled from there. */
+function forAutomation(input: JobInput, when: string): JobInput {
+  const pointer = input.from;
+  if (!pointer || (when !== "hook" && when !== "several")) return input;
+  return { ...input, required: false, about: [input.about?.replace(/[.!?]?$/, "."), AUTOMATIONS.fromCall(pointer)].filter(Boolean).join(" ") };
+}
+
+/** The stored inputs as the fields show them. */
+const filledOf = (inputs: Record<string, unknown>): Filled =>
+  Object.fromEntries(Object.entries(inputs).map(([name, value]) => [name, typeof value === "boolean" ? value : Array.isArray(value) ? value.join("\n") : String(value ?? "")]));
 
 function clearError(found: Field | undefined): void {
   if (!found) return;

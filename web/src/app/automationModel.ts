@@ -246,14 +246,21 @@ const TRIGGERS: Record<When, (values: Values, before: Plan) => Json> = {
   none: () => ({}),
 };
 
-export function planOf(values: Values, before: Plan = {}): Plan {
+/** `inputs`: those of the chosen workflow; undefined, if it has none or is not known here: then they stay as they were. */
+export function planOf(values: Values, before: Plan = {}, inputs?: Json): Plan {
   const { schedule: _, hook: _1, files: _2, after: _3, on: _4, job, prompt, ...rules } = before;
   const trigger = TRIGGERS[(values["when"] ?? "none") as When](values, before);
-  const started = values["what"] === "job" ? { job: { job: values["job.job"] ?? "", ...filled(job, { job: values["job.job"], cwd: values["job.cwd"], input: values["job.input"], place: values["job.place"], label: values["job.label"] }) } } : { prompt: promptOf(values, prompt) };
+  const started = values["what"] === "job" ? { job: { job: values["job.job"] ?? "", ...filled(job, { job: values["job.job"], cwd: values["job.cwd"], input: values["job.input"], place: values["job.place"], label: values["job.label"], ...inputsOf(values, job, inputs) }) } } : { prompt: promptOf(values, prompt) };
   const numbers = Object.fromEntries(NUMBERS.map(([key, first]) => [key, number(values[key], first)]));
   const budget = filled(before.budget, { dollars: bound(values["budget.dollars"]), tokens: bound(values["budget.tokens"]) });
   const limited = Object.keys(budget).length ? budget : undefined;
   return { ...filled(rules, { title: values["title"], missed: values["missed"], overlap: values["overlap"], stop_at: values["stop_at"], budget: limited }), ...numbers, ...trigger, ...started } as Plan;
+}
+
+/** Those of another job do not fit. */
+function inputsOf(values: Values, before: Plan["job"], inputs: Json | undefined): Json {
+  const kept = inputs ?? (before?.job === values["job.job"] ? before?.inputs : undefined);
+  return { inputs: kept && Object.keys(kept).length ? kept : undefined };
 }
 
 function promptOf(values: Values, before: Plan["prompt"]): Json {

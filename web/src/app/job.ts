@@ -45,6 +45,12 @@ interface Waiting {
   text: string;
 }
 
+/** Who cannot read the folder runs what is stored. */
+function asItRan(error: unknown): Routes["POST /jobs/{id}/retry/plan"]["answer"] {
+  if (error instanceof Refused && error.status === 403) return { text: "", differences: "", kept: [] };
+  throw error;
+}
+
 export class JobView implements View {
   readonly element = make("section", "place job");
   title: string = JOB.title;
@@ -343,8 +349,15 @@ export class JobView implements View {
     return tree && run ? stepsOf(treeOf(tree, [])).find(({ work }) => work === run.work) : undefined;
   }
 
+  /** A file that has changed since is shown before it runs. */
   private retryFrom(step: string): void {
-    this.begin((id) => v1.retryJob(id, step));
+    const start = (workflow: string) => this.begin((id) => v1.retryJob(id, step, workflow));
+    void this.scope.attempt(async () => {
+      const plan = await v1.planRetry(this.id, step).catch(asItRan);
+      if (!plan.differences) return start("");
+      const { retryDialog } = await import("./retryDialog");
+      retryDialog(plan, start);
+    });
   }
 
   private get current(): number | undefined {

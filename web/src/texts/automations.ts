@@ -23,6 +23,7 @@ export const AUTOMATIONS = {
   secretOnce: "Copy the secret now: it is shown only once.",
   secretUse: "The other system signs its calls with it, as GitHub does or by Standard Webhooks.",
   columns: ["Outcome", "Due", "Started", "Ended", "What", "Used"],
+  fromCall: (pointer: string) => `Empty: the value at ${pointer} of the call.`,
   needed: { name: "Enter a name: up to 64 lower-case letters, digits and hyphens.", prompt: "Write a prompt.", job: "Choose a job." },
   stop: "Stop",
   openJob: "Open the job",

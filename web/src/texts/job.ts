@@ -51,6 +51,10 @@ export const JOB = {
   noOutput: "No output.",
   retryFrom: "Retry from here",
   retryOf: (step: string) => `Retry from here: ${step}`,
+  retryChanged: "The workflow has changed",
+  retryChangedAbout: (kept: number) => `These are the differences from the file that ran. ${kept === 0 ? "No result is kept." : kept === 1 ? "The result of 1 step is kept." : `The results of ${kept} steps are kept.`}`,
+  retryWithChanges: "Start with these changes",
+  retryAsItRan: "Start as it ran",
   retryAbout: "Starts a new job that keeps what succeeded before this step.",
   resumeAbout: "Resume keeps what succeeded. Run again starts from the beginning.",
   menu: {

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from portico.kernel.commands import AboutJob, AboutSession, Command, Done, Http, NoLock, register
+from portico.kernel.commands import AboutJob, AboutSession, Command, Done, Http, NoLock, NoTool, register
 
 _ONE = "/v1/jobs/{id}"
 
@@ -72,6 +72,30 @@ class RetryJob(AboutJob, frozen=True, tag="job.retry"):
     workflow: str = ""  # the changed text, which needs the scope terminal too; absent: as it was
 
 
+class RetryPlanned(Struct):
+    """What a retry would run."""
+
+    text: str
+    """The workflow."""
+    differences: str
+    """From the workflow as it ran, as a unified diff; empty, if it has not changed."""
+    kept: list[str]
+    """The ids of the steps whose results are kept."""
+
+
+class PlanRetry(AboutJob, frozen=True, tag="job.retry.plan"):
+    """Show what a retry of a workflow would run: how its file has changed, and what it keeps. Nothing starts."""
+
+    scope = "read"
+    lock = NoLock("It reads and writes nothing.")
+    gives = RetryPlanned
+    http = Http("POST", f"{_ONE}/retry/plan")
+    as_tool = NoTool("A retry by a model runs the stored workflow.")
+
+    step: str = ""  # keep what succeeded before this step
+    workflow: str = ""  # the changed text; absent: the file of the folder as it is now
+
+
 class CallHook(AboutJob, frozen=True, tag="job.hook"):
     """Call a hook that a job waits for, now or later."""
 
@@ -112,6 +136,7 @@ COMMANDS: tuple[type[Command], ...] = (
     StopJob,
     ResumeJob,
     RetryJob,
+    PlanRetry,
     CallHook,
     StartTask,
     StopTask,

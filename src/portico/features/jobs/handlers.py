@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from portico.features.jobs import commands as jc
-from portico.features.jobs.commands import JobNamed, TaskNamed
+from portico.features.jobs.commands import JobNamed, RetryPlanned, TaskNamed
 from portico.features.jobs.entry import Entry, Work, leaves_of
 from portico.features.jobs.load import load_entry
 from portico.features.jobs.services import Services
@@ -73,6 +73,11 @@ def install(jobs: "Jobs") -> None:
         again = await jobs.retry(command.job, by=caller.by, step=command.step, workflow=command.workflow)
         return JobNamed(again)
 
+    async def plan_retry(command: jc.PlanRetry, caller: c.Caller) -> RetryPlanned:
+        if not command.workflow:
+            check_reach(jobs.host, caller, jobs.job(command.job).cwd, "terminal")
+        return await jobs.plan_retry(command.job, command.step, command.workflow)
+
     async def hook(command: jc.CallHook, caller: c.Caller) -> c.Done:
         await jobs.signal(command.job, command.hook, by=caller.by)
         return c.Done()
@@ -91,7 +96,7 @@ def install(jobs: "Jobs") -> None:
         session = jobs.host.find(command.session)
         return tasks.of(session.id if session is not None else "")
 
-    jobs.host.commands.take(start, stop, resume, retry, hook, stop_task)
+    jobs.host.commands.take(start, stop, resume, retry, plan_retry, hook, stop_task)
     jobs.host.commands.take(start_task, lock=lock_of)
 
 

@@ -18,7 +18,7 @@ from portico.features.jobs import commands as jc
 from portico.features.jobs import events as je
 from portico.features.jobs.call import call_job
 from portico.features.jobs.choice import check_offered
-from portico.features.jobs.commands import JobNamed
+from portico.features.jobs.commands import JobNamed, RetryPlanned
 from portico.features.jobs.engine import OPEN, Engine, LocalEngine
 from portico.features.jobs.entry import Entry, labels_of, name_of, sandboxes_of
 from portico.features.jobs.handlers import install
@@ -26,7 +26,7 @@ from portico.features.jobs.interruption import hooks_of, may_crash, on_interrupt
 from portico.features.jobs.models import model_id, models_of_job, models_used
 from portico.features.jobs.result import lost_result
 from portico.features.jobs.resume import resumed
-from portico.features.jobs.retry import kept_results, planned_again
+from portico.features.jobs.retry import kept_results, planned_again, planned_retry
 from portico.features.jobs.rows import JobRow, RowFilter, rows_of
 from portico.features.jobs.run import JobRun
 from portico.features.jobs.services import Services
@@ -376,6 +376,10 @@ class Jobs:
             trigger=state.trigger,
             known=secret_references(state),
         )
+
+    async def plan_retry(self, job: str, step: str, workflow: str) -> RetryPlanned:
+        """What `retry` would run."""
+        return await asyncio.to_thread(planned_retry, await self.load(job), step, workflow)
 
     async def _again(
         self, state: JobState, by: str, done: dict[str, bool], values: dict[str, dict[str, str]] | None = None

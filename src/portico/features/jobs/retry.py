@@ -3,19 +3,22 @@
 Steps are found in the changed file by their ids. Positions inside of items and rounds stay, so a step that moved to
 another place of the file keeps its results."""
 
+import difflib
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from portico.features.jobs.commands import RetryPlanned
 from portico.features.jobs.entry import Entry, If, Job, Work, leaves_of, parts_of
 from portico.features.jobs.result import StepResult
 from portico.features.jobs.state import BRANCH, ITEMS, LANE, RESULT, JobState
 from portico.features.jobs.step import FlowStep
 from portico.features.jobs.work import ROOT
-from portico.features.jobs.workflow.files import load_text
+from portico.features.jobs.workflow.files import find_workflow, load_text, load_workflow
 from portico.features.jobs.workflow.inputs import check_inputs, secrets_of
 from portico.features.jobs.workflow.problem import did_you_mean
 from portico.kernel.errors import BadRequest, NotFound
@@ -150,3 +153,27 @@ def planned_again(state: JobState, step: str, text: str) -> RetryPlan:
     secret = secrets_of(flow.inputs) - secrets_of(job.flow.inputs)  # the reference to a secret is no other value
     given = {name: value for name, value in state.inputs.items() if name in job.flow.inputs and name not in secret}
     return RetryPlan(entry, kept_before(state, job, step) if step else Kept(), check_inputs(job.flow.inputs, given))
+
+
+def planned_retry(state: JobState, step: str, text: str) -> RetryPlanned:
+    """How the workflow differs from the one that ran, and what is kept. Without a text: its file as it is now."""
+    flow = state.job.flow
+    if flow is None:
+        raise BadRequest("Only a workflow can be retried from a step. Use: portico jobs resume", field="step")
+    text = text or _current(state) or flow.source
+    changed = text != flow.source
+    kept = planned_again(state, step, text if changed else "").kept
+    numbers = {state.runs[path].work for path in state.runs if path in kept.done and state.runs[path].work >= 0}
+    lines = difflib.unified_diff(flow.source.splitlines(), text.splitlines(), "as it ran", "now", lineterm="")
+    ids = [leaf.id for number in sorted(numbers) if isinstance(leaf := state.leaf(number), FlowStep)]
+    return RetryPlanned(text, "\n".join(lines) if changed else "", ids)
+
+
+def _current(state: JobState) -> str:
+    """The text of the file in the folder; empty, if there is none or it ran from a text."""
+    flow = state.job.flow
+    path = find_workflow(Path(state.summary.cwd), state.summary.name)
+    if flow is None or path is None or str(path) != flow.file:
+        return ""
+    now = load_workflow(path).jobs[state.summary.name].flow
+    return now.source if now is not None else ""

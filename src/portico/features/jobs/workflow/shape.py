@@ -1,6 +1,7 @@
 """Compare the data of a file with the structs and report every difference."""
 
 import math
+import threading
 from functools import cache
 from typing import Any, TypeVar
 
@@ -13,8 +14,18 @@ from portico.features.jobs.workflow.problem import Path, Problems, did_you_mean
 T = TypeVar("T")
 
 
-@cache
+_LOCK = threading.Lock()
+
+
 def _type_info(kind: Any) -> shape.Type:
+    """Inspected once: it takes milliseconds. Files are read in threads, and two of them in it have ended a host with a
+    segmentation fault (once, Python 3.11.7)."""
+    with _LOCK:
+        return _inspected(kind)
+
+
+@cache
+def _inspected(kind: Any) -> shape.Type:
     return shape.type_info(kind)
 
 
@@ -24,7 +35,7 @@ _ONE_OF: tuple[type, ...] = (CheckKeys, WaitTime)
 
 def convert(data: Any, kind: type[T], problems: Problems) -> T:
     """The data as a struct. Raises all problems that were found so far."""
-    value = _Reader(problems).value(data, shape.type_info(kind), ())
+    value = _Reader(problems).value(data, _type_info(kind), ())
     problems.check()
     return msgspec.convert(value, kind)
 
