@@ -138,18 +138,10 @@ async def _tree(client: Client, view: JobView) -> str:
     """Redraw the tree a few times a second: durations change also without events."""
     outcome = "failed"
     last: dict[str, str] = {}
-    with Live(_drawn(view, last), refresh_per_second=4) as live:
-
-        @contextlib.contextmanager
-        def paused() -> Iterator[None]:
-            live.stop()
-            try:
-                yield
-            finally:
-                live.start()
-
-        questions = JobQuestions(client, view.summary.id, paused=paused)
-        ticking = asyncio.ensure_future(_tick(client, view, last, live))
+    screen = _Screen(_drawn(view, last))
+    questions = JobQuestions(client, view.summary.id, paused=screen.paused)
+    ticking = asyncio.ensure_future(_tick(client, view, last, screen))
+    with screen:
         try:
             async with _beside(questions):
                 async for record in _events(client, view.summary.id):
@@ -162,7 +154,7 @@ async def _tree(client: Client, view: JobView) -> str:
         now = await view_of(client, view.summary.id)
         view.summary, view.rows = now.summary, now.rows
         view.cost = await cost_of(client, view.summary.id)
-        live.update(_drawn(view, {}))
+        screen.draw(_drawn(view, {}))
     if view.summary.error:
         print(plain(view.summary.error), file=sys.stderr)
     if view.summary.result is not None:
@@ -172,7 +164,38 @@ async def _tree(client: Client, view: JobView) -> str:
     return outcome
 
 
-async def _tick(client: Client, view: JobView, last: dict[str, str], live: Live) -> None:
+class _Screen:
+    """The tree at the end of the terminal. While it is paused, something else writes there. Then the tree is drawn anew
+    below: a `Live` that is started again would erase what was written."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        self._live = self._new()
+
+    def _new(self) -> Live:
+        return Live(self._text, refresh_per_second=4)
+
+    def __enter__(self) -> None:
+        self._live.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
+
+    def draw(self, text: Text) -> None:
+        self._text = text
+        self._live.update(text)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live = self._new()
+            self._live.start()
+
+
+async def _tick(client: Client, view: JobView, last: dict[str, str], screen: _Screen) -> None:
     for tick in itertools.count():
         now = await view_of(client, view.summary.id)
         if tick % COST_TICKS == 0:
@@ -181,7 +204,7 @@ async def _tick(client: Client, view: JobView, last: dict[str, str], live: Live)
         for work in view.summary.works:
             if work.status == "running":
                 last[work.task] = await _last_line(client, work.task)
-        live.update(_drawn(view, last))
+        screen.draw(_drawn(view, last))
         await asyncio.sleep(max(0.25, len(view.rows) / 1000))
 
 
@@ -209,7 +232,7 @@ def _drawn(view: JobView, last: dict[str, str]) -> Text:
         text.append("\n".join(workflow_lines(view.entry.jobs[summary.name].work, view.rows)) + "\n")
     else:
         _draw(text, view.entry.jobs[summary.name].work, works, last, 1)
-    if summary.reason:
+    if summary.reason and not summary.done:  # the error is printed below
         text.append(plain(summary.reason) + "\n", style="yellow")
     return text
 

@@ -100,6 +100,8 @@ class JobQuestions:
         while True:
             answers: dict[str, str] = {}
             for field in fields:
+                for number, option in enumerate(labels(field), 1):
+                    print(plain(f"  {number}  {option}"), file=sys.stderr)
                 line = await read_line(prompt_of(field))
                 if not line:
                     await self._client.answer_question(question.id, response="decline")
@@ -137,7 +139,6 @@ def evidence_lines(question: QuestionPart) -> list[str]:
 
 
 def prompt_of(field: Json) -> str:
-    numbered = (f"{number} {text}" for number, text in enumerate(labels(field), 1))
-    choice = f" [{', '.join(numbered)}]" if field.get("options") else ""
+    choice = f" [{', '.join(labels(field))}]" if field.get("options") else ""
     optional = "" if field.get("required") else " (optional)"
     return plain(f"{field.get('message') or 'Answer'}{choice}{optional}: ")

@@ -1,11 +1,13 @@
 """Workflow files: what is read, and what `portico check` reports."""
 
+import json
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from tools import workflow_reference
 
+from portico.features.jobs.entry import leaves_of
 from portico.features.jobs.step import JobInput, RunDo
 from portico.features.jobs.tree import draw_workflow
 from portico.features.jobs.workflow.files import find_workflow, is_workflow, load_text, load_workflow, workflows
@@ -245,3 +247,20 @@ def test_short_schemas() -> None:
 def test_the_reference_is_current() -> None:
     """Write it with `python -m tools.workflow_reference`."""
     assert workflow_reference.TARGET.read_text() == workflow_reference.text()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "name"),
+    [
+        ("Do it.", "Do it."),
+        ("One line\nand another", "One line"),
+        ("x" * 70, "x" * 59 + "…"),
+        ("a" * 50 + "{{ inputs.word }}", "a" * 50 + "…"),
+        ("{{ inputs.word }} " + "a" * 50, "{{ inputs.word }} " + "a" * 41 + "…"),
+    ],
+    ids=["short", "lines", "long", "a cut template", "a whole template"],
+)
+def test_the_name_of_a_step_never_has_half_a_template(prompt: str, name: str) -> None:
+    """It is rendered, and half a template would be shown as it is written."""
+    text = f"inputs: {{word: {{}}}}\nsteps: [{{prompt: {json.dumps(prompt)}}}]"
+    assert next(leaves_of(load_text(text, "main.yaml", "main").jobs["main"].work)).name == name  # type: ignore[union-attr]

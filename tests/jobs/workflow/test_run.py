@@ -101,3 +101,13 @@ async def test_results_are_there_for_failed_steps(host: Host, tmp_path: Path) ->
     assert found["after"]["output"] == "failed false"
     assert found["bad"]["output"] == "no"
     assert found["bad"]["reason"] == "Command failed with exit code 1: echo broken; false\nbroken"
+
+
+async def test_the_name_of_a_step_is_one_line(host: Host, tmp_path: Path) -> None:
+    text = """
+        steps:
+          - {id: plan, run: "printf 'one\\ntwo\\n'"}
+          - {id: build, name: "Do {{ steps.plan.output }}", run: "true"}
+        result: "{{ steps.build.name }}"
+    """
+    assert (await run(host, text, tmp_path)).result == "Do one two"

@@ -126,7 +126,8 @@ class FlowValues:
     def name(self, path: str, step: FlowStep) -> str:
         """The name of a step at one place, with the names of the items around it."""
         try:
-            return template.render(step.name, self.context(path))[:_NAME_CHARS]
+            name = " ".join(template.render(step.name, self.context(path)).split())  # one line in lists
+            return name if len(name) <= _NAME_CHARS else f"{name[: _NAME_CHARS - 1]}…"
         except PorticoError:
             return step.name
 

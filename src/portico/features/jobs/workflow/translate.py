@@ -561,7 +561,12 @@ def _short(step: f.StepKeys) -> str:
         case _:
             text = step.KEY
     line = text.strip().partition("\n")[0]
-    return line if len(line) <= _NAME_CHARS else f"{line[: _NAME_CHARS - 1]}…"
+    if len(line) <= _NAME_CHARS:
+        return line
+    cut = line[: _NAME_CHARS - 1]
+    if cut.count("{{") > cut.count("}}"):  # half of a template could not be rendered
+        cut = cut[: cut.rindex("{{")]
+    return f"{cut}…"
 
 
 def _has_zone(text: str) -> bool:
