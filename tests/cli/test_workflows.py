@@ -19,8 +19,8 @@ from portico.features.jobs.state import JobSummary
 from portico.features.jobs.step import Flow, JobInput
 from portico.features.jobs.workflow.files import load_text
 from portico.kernel.errors import BadRequest
-from tests.cli.terminal import TerminalCommand
 from portico.kernel.state import QuestionPart
+from tests.cli.terminal import TerminalCommand
 
 TEXT = """
     about: Greets people.

@@ -267,7 +267,6 @@ export class AutomationForm implements View {
       this.toggle(`${what}.label`, mine && this.where.labels.length + (values[`${what}.label`] ?? "").length > 0);
     }
     const agent = this.agents.find(({ id }) => id === values["prompt.agent"]);
-      if (plan.job?.cwd) this.listJobs();
     this.choices("prompt.model", [["", FORM.theAgentsOwnChoice], ...(agent?.models ?? []).map(({ id, name }): [string, string] => [id, name])]);
     this.renderInputs();
     void this.checkTrigger();
