@@ -4,11 +4,14 @@ import asyncio
 import json
 import signal
 import subprocess
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
-from portico.client import Client
+from portico.cli.send import watch
+from portico.client import Client, RemoteRecord
+from portico.kernel.errors import Unreachable
 from portico.kernel.events import ApprovalAsked
 from portico.kernel.state import SessionState
 from tests.cli.terminal import TerminalCommand
@@ -257,3 +260,13 @@ def test_a_turn_that_the_host_left_names_the_command_that_resumes_it(tmp_path: P
             assert sending.wait(60) == 1
         assert sending.stderr is not None
         assert f"portico sessions resume {session}" in sending.stderr.read()
+
+
+async def test_a_host_that_does_not_return_leaves_the_command_that_resumes() -> None:
+    async def turn() -> AsyncGenerator[RemoteRecord, None]:
+        raise Unreachable("The host at http://host.test does not come back: refused.")
+        yield
+
+    async with Client("http://host.test") as client:
+        with pytest.raises(Unreachable, match=r"come back: refused\. Start .* portico sessions resume session-7$"):
+            await watch(client, client.session("session-7"), turn(), "ask", as_json=False)

@@ -70,7 +70,7 @@ async def list_requests(client: Client, as_json: JsonFlag = False) -> None:
     ]
     rows += [[each.job, "job", when(each.started), plain(each.reason), plain(each.name)] for each in found.jobs]
     rows += [[each.budget, "budget", when(each.since), plain(each.text), each.session] for each in found.budgets]
-    print_table(["id", "kind", "since", "about", "session"], rows, "Nothing waits for you.")
+    print_table(["id", "kind", "since", "about", "session"], rows, "You're all caught up.")
     if found.waiting or found.budgets:
         print("Answer with: portico inbox allow ID, deny ID, or answer ID TEXT", file=sys.stderr)
 

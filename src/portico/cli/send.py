@@ -14,7 +14,7 @@ from portico.cli.output import HomeOption, JsonFlag, dollars, print_json, run, t
 from portico.cli.show import Printer
 from portico.client import Client, RemoteRecord, RemoteSession
 from portico.kernel import events as e
-from portico.kernel.errors import BadRequest, PorticoError
+from portico.kernel.errors import BadRequest, PorticoError, Unreachable
 from portico.kernel.events import Json
 
 
@@ -136,6 +136,9 @@ async def watch(
     except asyncio.CancelledError:
         await _cancel(remote)
         raise
+    except Unreachable as error:
+        resume = f"Start the host again, then resume this session: portico sessions resume {remote.id}"
+        raise Unreachable(f"{error.message} {resume}") from error
     finally:
         await asker.close()
     printer.done()
