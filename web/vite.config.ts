@@ -42,5 +42,5 @@ export default defineConfig({
   plugins: [inlineTexts(), bar(), relativeStyles(), compressed()],
   server: { proxy: { "/api": "http://127.0.0.1:8888", "/v1": { target: "http://127.0.0.1:8888", ws: true }, "/login": "http://127.0.0.1:8888" } },
   // The files of a worker share modules and the document, which loads jsdom once: a quarter of the time. Tests restore what they change.
-  test: { environment: "jsdom", pool: "vmThreads", testTimeout: 60_000, include: ["tests/**/*.test.ts"], environmentOptions: { jsdom: { url: "http://127.0.0.1:8888/" } } },
+  test: { environment: "jsdom", pool: "vmThreads", testTimeout: 60_000, include: ["tests/**/*.test.ts"], setupFiles: ["tests/fresh.ts"], environmentOptions: { jsdom: { url: "http://127.0.0.1:8888/" } } },
 });

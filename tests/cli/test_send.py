@@ -263,10 +263,11 @@ def test_a_turn_that_the_host_left_names_the_command_that_resumes_it(tmp_path: P
 
 
 async def test_a_host_that_does_not_return_leaves_the_command_that_resumes() -> None:
-    async def turn() -> AsyncGenerator[RemoteRecord, None]:
+    async def turn(records: list[RemoteRecord]) -> AsyncGenerator[RemoteRecord, None]:
+        for record in records:
+            yield record
         raise Unreachable("The host at http://host.test does not come back: refused.")
-        yield
 
     async with Client("http://host.test") as client:
         with pytest.raises(Unreachable, match=r"come back: refused\. Start .* portico sessions resume session-7$"):
-            await watch(client, client.session("session-7"), turn(), "ask", as_json=False)
+            await watch(client, client.session("session-7"), turn([]), "ask", as_json=False)
