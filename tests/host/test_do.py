@@ -1,6 +1,7 @@
 """The one way in: scope, rate, once, decision, append; effects only after the commit."""
 
 import asyncio
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from portico.features.approvals.commands import AddGrant
 from portico.features.configuration.commands import ConnectModel, SetSetting
+from portico.features.jobs.commands import PlanRetry
 from portico.features.pairing.commands import PairDevice
 from portico.features.people.commands import (
     AddOwnToken,
@@ -26,7 +28,7 @@ from portico.features.terminals.terminals import Terminals
 from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel import limits
-from portico.kernel.do import RECEIPTS
+from portico.kernel.do import RECEIPTS, Receipt
 from portico.kernel.errors import (
     BadRequest,
     Conflict,
@@ -37,6 +39,7 @@ from portico.kernel.errors import (
     RateLimited,
     Unauthenticated,
 )
+from portico.kernel.events import HOST
 from portico.kernel.host import Host
 from portico.kernel.log import group_commit
 from portico.kernel.state import CallPart
@@ -130,6 +133,7 @@ async def test_every_command_is_decided_or_handled(host: Host) -> None:
         ConnectModel,
         AddToken,
         RevokeToken,
+        PlanRetry,
         *people,
     }  # these come with the process
     kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"} - served
@@ -283,6 +287,26 @@ async def test_an_id_that_is_being_done_is_for_that_command_only(host: Host, tmp
     answers = await asyncio.gather(host.do(one, ADA.asking("k")), host.do(two, ADA.asking("k")), return_exceptions=True)
     assert sorted(isinstance(each, Conflict) for each in answers) == [False, True]
     assert session.state.title == ("two" if isinstance(answers[0], Conflict) else "one")  # whoever was first
+
+
+async def test_a_receipt_of_an_older_version_is_recognized(host: Host, tmp_path: Path) -> None:
+    """Receipts of 0.2 have the plain SHA-256 of the command. A client retries it after the upgrade."""
+    host.commands.receipt_key = b"key"
+    session = await host.start(by="test", cwd=str(tmp_path))
+    command = c.RenameSession(session=session.id, title="one")
+    await host.do(command, ADA.asking("k"))
+    key = RECEIPTS + hashlib.sha256(f"{ADA.id}\0{ADA.client}\0k".encode()).hexdigest()[:32]
+    data = await host.log.get_kv(HOST, key)
+    assert data is not None
+    digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
+    assert digest not in data.decode()
+    old = msgspec.structs.replace(msgspec.json.decode(data, type=Receipt), digest=digest)
+    assert await host.log.replace_kv(HOST, key, data, msgspec.json.encode(old))
+    await host.do(c.RenameSession(session=session.id, title="two"), ADA)
+    await host.do(command, ADA.asking("k"))
+    assert session.state.title == "two"  # it was recognized, and not run again
+    with pytest.raises(Conflict):
+        await host.do(c.RenameSession(session=session.id, title="three"), ADA.asking("k"))
 
 
 async def test_ids_are_forgotten_after_two_days(open_host: HostOpener, tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ class Cluster(Component, Members):
     async def recover(self) -> None:
         """Recover before all other components: they close only what this host owns."""
         said, key = self._settings, await self.roster.key()
+        self._host.commands.receipt_key = key.encode()  # before other hosts send commands
         self.link = HostLink(said.address, said.port, key, self._answer, link_tls(said), self._signalled)
         self.log.began, self.log.owns, self.log.wanted = self._began, self.owns, self._wanted
         self._mine |= await self.roster.own()

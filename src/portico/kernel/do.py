@@ -8,6 +8,7 @@ Effects follow the commit (`react.py`). Doors check no scopes and append no even
 import asyncio
 import contextlib
 import hashlib
+import hmac
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -102,6 +103,8 @@ class Dispatcher:
         """Cache of the stored values of recent clients."""
         self._running: dict[str, tuple[str, asyncio.Task[Any]]] = {}
         """Running commands with an idempotency key: their digest and their task."""
+        self.receipt_key = b""
+        """Of the digests in receipts. Without it, a reader of the log could guess a secret input by its digest."""
 
     def handle(self, kind: type[c.Command], handler: Handler, lock: FeatureLock | None = None) -> None:
         if kind in self._handlers or kind.decide is not None:
@@ -174,7 +177,8 @@ class Dispatcher:
         data = await self._host.log.get_kv(HOST, key) if claim is None else None
         known = msgspec.json.decode(data, type=Receipt) if data is not None else None
         if known is not None and not known.host:
-            _check_same(known.digest, digest)
+            plain = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]  # receipts of 0.2 have no key
+            _check_same(known.digest, plain if len(known.digest) == len(plain) else digest)
             return await self._answer_again(command, known)
         try:
             return await self._perform(command, caller, receipt)
@@ -397,7 +401,7 @@ class Dispatcher:
             raise Conflict(f"The id of a command has at most {limits.REQUEST_ID_CHARS} characters.", field="id")
         who = caller.id or caller.by  # commands of the host have no token
         name = hashlib.sha256(f"{who}\0{caller.client}\0{caller.request}".encode()).hexdigest()[:32]
-        digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
+        digest = self._digest(command)
         running = self._running.get(name) or self._begin(command, caller, name, digest)
         _check_same(running[0], digest)
         try:
@@ -426,9 +430,11 @@ class Dispatcher:
         """Return the subject with this id, for answers that are not plain data."""
         return self._subjects[command.shows](ident)
 
+    def _digest(self, command: c.Command) -> str:
+        return hmac.digest(self.receipt_key, c.encode_command(command), "sha256").hex()
+
     def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "", *, bound: bool = False) -> None:
-        digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
-        receipt = Receipt(digest, shown=shown)
+        receipt = Receipt(self._digest(command), shown=shown)
         if isinstance(answer, Summary) or (command.gives is None and command.shows in self._subjects):
             receipt.shown = answer.id
         elif not shown:

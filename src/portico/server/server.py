@@ -44,7 +44,7 @@ from portico.kernel.log.sqlite.error_text import AGAIN, GOES_ON
 from portico.server.app import App
 from portico.server.compose import Provided, build_host, configure, installed_features
 from portico.server.gate import Gate
-from portico.server.home import Home, HostEndpoint, stamp
+from portico.server.home import Home, HostEndpoint, secret_key, stamp
 from portico.server.identity import Tokens
 from portico.server.notify import Notify
 from portico.server.origin import LOOPBACK_NAMES, is_loopback, origin_of
@@ -151,6 +151,8 @@ class Server:
         self.features = Provided(self.home)
         agents = discover(self._agents, options.agents)
         self.host = await build_host(log, agents, before=rooms, after=installed_features(), provided=self.features)
+        if not self.host.members.several:
+            self.host.commands.receipt_key = secret_key(self.home.path / "cookie-key")
         self.secrets = self.features[HostSecrets]
         self.host.parts.append(Configuration(self.host, self.home, self._read_settings))
         self.host.members.labels = settings.cluster.labels
