@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.features.jobs.entry import FilesCheck, SchemaCheck
+from portico.features.secrets.mask import Mask
 from portico.kernel.errors import PorticoError
 from portico.kernel.events import Json
 from portico.sandbox.policy import Confinement
@@ -43,16 +44,28 @@ class Checked(Struct, frozen=True):
 
 
 async def check_command(
-    command: str | list[str], cwd: str, policy: Confinement, env: Mapping[str, str] | None = None, shown: str = ""
+    command: str | list[str],
+    cwd: str,
+    policy: Confinement,
+    env: Mapping[str, str] | None = None,
+    shown: str = "",
+    mask: Mask | None = None,
 ) -> Checked:
-    """`shown`: the command as its author wrote it."""
+    """`shown`: the command as its author wrote it. `mask`: for the output, before it is cut."""
     line = shown or (command if isinstance(command, str) else shlex.join(command))
     env = command_environment() if env is None else env
     try:
-        done = await run(command, policy=policy, cwd=Path(cwd), env=env, timeout=CHECK_SECONDS)
+        done = await run(
+            command,
+            policy=policy,
+            cwd=Path(cwd),
+            env=env,
+            timeout=CHECK_SECONDS,
+            filters=mask.stream if mask is not None else None,
+        )
     except PorticoError as error:
         return Checked(False, f"Command could not be run: {line}: {error.message}", error.message)
-    output = done.output[-TAIL_CHARS:].strip()
+    output = (done.output if mask is None else mask.text(done.output))[-TAIL_CHARS:].strip()
     if done.timed_out:
         return Checked(False, _told(f"Command did not end within {CHECK_SECONDS:g} seconds: {line}", output), output)
     if done.code != 0:

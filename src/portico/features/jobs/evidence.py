@@ -51,7 +51,15 @@ async def _diff(sessions: Sequence[Session]) -> str:
         except PorticoError as error:
             found.append(f"{error.message}\n")
     text = "".join(found)
-    return text if len(text) <= DIFF_CHARS else f"{text[:DIFF_CHARS]}\n[... cut after {DIFF_CHARS} characters ...]\n"
+    return cut_lines(text, DIFF_CHARS)
+
+
+def cut_lines(text: str, chars: int) -> str:
+    """The first lines of a text. It is masked later: no part of a secret is left at the cut."""
+    if len(text) <= chars:
+        return text
+    kept, _, _ = text[:chars].rpartition("\n")
+    return f"{kept}\n[... cut after {chars} characters ...]\n"
 
 
 def _pictures(folder: Path, names: list[str]) -> list[Json]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from portico.features.jobs.evidence import cut_lines
 from portico.kernel.errors import BadRequest, Conflict, NotFound
 from portico.locks import KeyedLocks
 from portico.workspace.atomic_write import place
@@ -347,7 +348,7 @@ async def _conflict(folder: Path) -> MergeConflict | None:
     if not files:
         return None
     text = await git(folder, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty")
-    return MergeConflict(files, text[:CONFLICT_CHARS])
+    return MergeConflict(files, cut_lines(text, CONFLICT_CHARS))
 
 
 async def _is_merging(folder: Path) -> bool:

@@ -246,7 +246,8 @@ class StepRun(TaskRun):
             return await super()._checked(check, report, held)
         line, more = self._prepared.shell(check.command)
         policy, env = await self._sessions_of_task.confine(), self._prepared.environment(self._step, more)
-        return await check_command(line, self.plan.cwd, policy, env, self._prepared.shown(check.command))
+        shown, mask = self._prepared.shown(check.command), self._prepared.mask
+        return await check_command(line, self.plan.cwd, policy, env, shown, mask)
 
     def _globs(self, files: FilesCheck) -> FilesCheck:
         """With the values of this step: an item names its own file."""

@@ -80,6 +80,10 @@ class Mask:
         data = text.encode("utf-8", "surrogatepass")
         return self.data(data).decode("utf-8", "surrogatepass")
 
+    def beginning(self, text: str) -> str:
+        """Mask a text that was cut. Its end is left out if it may be the beginning of a value."""
+        return self.stream().feed(text.encode("utf-8", "surrogatepass")).decode("utf-8", "replace")
+
     def data(self, data: bytes) -> bytes:
         return _replaced(data, self.spans(data))
 

@@ -10,6 +10,7 @@ from portico.features.jobs.step import FlowStep, HttpDo
 from portico.features.jobs.step_values import StepValues
 from portico.features.jobs.steps.outcome import OUTPUT_CHARS, StepOutcome, with_output
 from portico.features.jobs.workflow.quote import unmarked
+from portico.features.secrets.mask import Mask
 
 HTTP_SECONDS = 60.0
 """Unless the step has a timeout: longer than any API that answers while a person waits."""
@@ -47,14 +48,14 @@ async def run(step: FlowStep, values: StepValues, allowed: Container[str], looku
             )
             try:
                 response = await client.send(request, stream=True, follow_redirects=False)
-                status, text = response.status_code, await _text(response)
+                status, text = response.status_code, await _text(response, values.mask)
             except httpx.ConnectError as failed_to_connect:
                 away = failed_to_connect
                 continue
             except (httpx.HTTPError, ssl.SSLError) as failed_request:
-                return StepOutcome(False, values.mask.text(f"{type(failed_request).__name__}: {failed_request}"[:300]))
-            return _outcome(step, f"{do.method} {values.shown(do.url)}", status, values.mask.text(text))
-    return StepOutcome(False, values.mask.text(f"It cannot be reached: {away}"[:300]))
+                return StepOutcome(False, values.mask.text(f"{type(failed_request).__name__}: {failed_request}")[:300])
+            return _outcome(step, f"{do.method} {values.shown(do.url)}", status, text)
+    return StepOutcome(False, values.mask.text(f"It cannot be reached: {away}")[:300])
 
 
 def _content(do: HttpDo, values: StepValues, headers: dict[str, str]) -> bytes:
@@ -66,14 +67,15 @@ def _content(do: HttpDo, values: StepValues, headers: dict[str, str]) -> bytes:
     return msgspec.json.encode(unmarked(values.value(do.json)))
 
 
-async def _text(response: Any) -> str:
-    data = b""
+async def _text(response: Any, mask: Mask) -> str:
+    data, cut = b"", False
     async for chunk in response.aiter_bytes():
         data += chunk
-        if len(data) > OUTPUT_CHARS:
+        if cut := len(data) > OUTPUT_CHARS:
             break
     await response.aclose()
-    return data.decode(response.charset_encoding or "utf-8", "replace")
+    text = data.decode(response.charset_encoding or "utf-8", "replace")
+    return mask.beginning(text) if cut else mask.text(text)
 
 
 def _outcome(step: FlowStep, what: str, status: int, text: str) -> StepOutcome:

@@ -36,12 +36,13 @@ async def run(step: FlowStep, values: StepValues, policy: Confinement = AUTHOR) 
             head=OUTPUT_CHARS // 2,
             tail=OUTPUT_CHARS // 2,
             raw=True,
+            filters=values.mask.stream,  # before the middle is cut out: else a part of a value would remain
             reaper=False,
         )
     except PorticoError as error:
         return StepOutcome(False, f"The command could not be started: {error.message}")
-    text = values.mask.data(done.data).decode("utf-8", "replace")
-    said = values.mask.text(done.output)
+    text = done.data.decode("utf-8", "replace")
+    said = values.mask.text(done.output)  # again: escape sequences that were removed may have split a value
     line = values.shown(do.command if isinstance(do.command, str) else shlex.join(do.command))
     if done.timed_out:
         return _failed(f"The command did not end within {step.timeout or CHECK_SECONDS:g} seconds: {line}", said, text)
