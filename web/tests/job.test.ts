@@ -62,6 +62,56 @@ test.each<[string, object, object[], { pill: string; strip: string | undefined; 
   view.leave();
 });
 
+/** The page of a job with 1,000 items showed "0 steps ran" and "Nothing has run yet." until its events had arrived. */
+describe("while its events arrive, the page makes no statement about runs", () => {
+  const all = [...STORY, ended(5, -1_000, 1, "t2", "failed"), event(6, 0, { type: "job.ended", outcome: "failed" })];
+  const shown = () => ({ pill: text(".head .pill"), strip: document.querySelector<HTMLElement>(".strip")!.hidden ? "" : text(".strip-text"), tree: text(".tree"), time: text(".gantt"), step: text(".job-step") });
+  const wrong = /ran|changed|Nothing|not run|to come| of 3/;
+
+  test.each<[string, object, string]>([
+    ["runs", { status: "running" }, "Working"],
+    ["waits", { status: "waiting", reason: "Shall it go on?" }, "Needs you"],
+    ["succeeded", { status: "succeeded", ended: NOW }, "Succeeded"],
+    ["failed", { status: "failed", ended: NOW }, "Failed"],
+    ["was stopped", { status: "canceled", ended: NOW }, "Stopped"],
+  ])("of a job that %s", async (_, job, pill) => {
+    const { view, net } = await open({ ...job, pos: 6 });
+    const send = (records: object[]) => records.forEach((record) => net.open.find(({ channel }) => channel === "job/j1")?.send(record));
+    for (const some of [[], all.slice(0, 3), all.slice(3, 5)]) {
+      send(some);
+      await tick(3_000);
+      expect(shown()).toMatchObject({ pill, tree: "Loading…", time: "", step: "Choose a step to read its conversation." });
+      expect(Object.values(shown()).join()).not.toMatch(wrong);
+    }
+    send(all.slice(5));
+    expect([text(".tree"), document.querySelectorAll(".bar-run").length, text(".job-step h2")]).toEqual([expect.stringContaining("write"), 2, "check"]);
+    expect(text(".tree")).not.toContain("Loading");
+    view.leave();
+  });
+
+  test("a step of the address is neither shown as not run, nor looked for in the part that has arrived", async () => {
+    const { view, net } = await open({ status: "failed", ended: NOW, pos: 6 }, ...STORY);
+    view.select("1");
+    expect(text(".job-step")).toBe("checkLoading…");
+    expect(text(".tree")).toBe("Loading…");
+    for (const record of all) net.open.find(({ channel }) => channel === "job/j1")?.send(record);
+    await tick(100);
+    expect(text(".job-step")).not.toContain("Loading");
+    expect(text(".strip-text")).toBe("Failed at check. After 10 s · 2 steps ran · no files changed");
+    view.leave();
+  });
+
+  test("a running job that has shown its runs never hides them again, also when an answer is ahead of the events", async () => {
+    const { view, net } = await open({ status: "running", pos: 4 }, ...STORY);
+    expect(text(".head .pill")).toBe("Working, 1 of 3");
+    net.answers["GET /jobs/j1"] = { ...(net.answers["GET /jobs/j1"] as object), pos: 9 };
+    net.open.find(({ channel }) => channel === "job/j1")?.send(ended(5, -1_000, 1, "t2", "succeeded"));
+    await tick(3_000);
+    expect([text(".head .pill"), text(".tree")]).toEqual(["Working, 2 of 3", expect.stringContaining("ship")]);
+    view.leave();
+  });
+});
+
 test("Resume and Run again open the job that they start; a failed one is shown, and disappears with the next that works", async () => {
   const { view, net, go } = await open({ status: "failed", ended: NOW }, ...STORY);
   net.failing = [502];

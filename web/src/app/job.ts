@@ -69,6 +69,8 @@ export class JobView implements View {
   private missing = "";
   private trouble = "";
   private ofTasks: Decision[] = [];
+  /** All events up to the state of the job have arrived: with 1,000 items that takes seconds. What the runs show is unknown until then. */
+  private complete = false;
 
   constructor(
     readonly id: string,
@@ -87,7 +89,7 @@ export class JobView implements View {
       load: (signal) => this.load(signal),
       loaded: (whole) => this.take(whole),
       address: () => channelAddress(`job/${id}`, this.history.pos),
-      message: (data) => this.history.apply(JSON.parse(data) as JobRecord) && this.refresh(Math.min(MOST_SETTLE_MS, SETTLE_MS + this.history.runs.length)),
+      message: (data) => this.apply(JSON.parse(data) as JobRecord),
       gone: (error) => this.failed(error),
     });
   }
@@ -108,10 +110,21 @@ export class JobView implements View {
   private take(whole: Whole): void {
     const first = !this.whole;
     this.whole = whole;
+    this.checkComplete();
     this.title = whole.name;
     this.context.titled(this.title, this);
     if (first && (window.innerWidth >= 1800 || this.element.dataset["tab"] === "chart")) this.drawChart();
     this.render();
+  }
+
+  private apply(record: JobRecord): void {
+    if (!this.history.apply(record)) return;
+    if (!this.complete && this.checkComplete()) this.render();
+    this.refresh(Math.min(MOST_SETTLE_MS, SETTLE_MS + this.history.runs.length));
+  }
+
+  private checkComplete(): boolean {
+    return (this.complete ||= this.whole !== undefined && this.history.pos >= (this.whole.pos ?? 0));
   }
 
   /** A job that was erased while it is shown stays on the page. */
@@ -141,7 +154,7 @@ export class JobView implements View {
 
   private page(): TemplateResult {
     const { whole, work, history } = this;
-    const tree = work ? treeOf(work, history.runs) : [];
+    const tree = work ? treeOf(work, this.runs) : [];
     const all = stepsOf(tree);
     const waiting = this.waitingTask();
     const again = this.retries ? { retry: (step: StepNode) => this.retryFrom(step.id ?? "") } : {};
@@ -161,9 +174,9 @@ export class JobView implements View {
         <div class="jobgrid">
           <div class="jcard job-steps">
             <div class="jcard-head"><h2>${JOB.tabs.steps}</h2><button type="button" class="chip" ?hidden=${this.chosen === undefined || whole?.status !== "running"} @click=${() => this.select(undefined)}>${JOB.follow}</button></div>
-            <div class="tree">${whole ? stepTree(steps) : nothing}</div>
+            <div class="tree">${this.complete ? stepTree(steps) : html`<p class="soft" role="status">${JOB.loading}</p>`}</div>
             <h2>${JOB.time}</h2>
-            <div class="gantt">${whole ? stepTimes(all, steps) : nothing}</div>
+            <div class="gantt">${this.complete ? stepTimes(all, steps) : nothing}</div>
             ${over && !this.flow ? nothing : this.decisions(false)}
           </div>
           <div class="jcard job-chart"><h2>${JOB.tabs.chart}</h2>${this.chartBox}</div>
@@ -176,12 +189,12 @@ export class JobView implements View {
     const { whole } = this;
     const word = waiting ? JOB.state.waiting : whole ? JOB.state[whole.status] : "";
     const look = waiting ? "need" : whole ? LOOK[whole.status] : "";
-    const done = new Set(this.history.runs.filter(({ outcome }) => outcome === "succeeded").map(({ work }) => work)).size;
+    const done = new Set(this.runs.filter(({ outcome }) => outcome === "succeeded").map(({ work }) => work)).size;
     const stops = whole?.status === "running" || whole?.status === "waiting";
     return html`<header class="head">
       <button type="button" class="icon back" aria-label=${JOB.back} @click=${() => this.back()}>${iconOf("back")}</button>
       <div class="head-text"><h1>${whole?.name ?? "…"}</h1><p>${whole ? this.facts(whole, all) : ""}</p></div>
-      <span class="pill ${look}" role="status">${whole?.status === "running" ? JOB.progress(word, done, all.length) : word}</span>
+      <span class="pill ${look}" role="status">${whole?.status === "running" && this.complete ? JOB.progress(word, done, all.length) : word}</span>
       <button type="button" class="btn" ?hidden=${!stops} @click=${() => askStop(this.id, (run) => this.scope.attempt(run))}>${iconOf("stop")}<span>${JOB.stop}</span></button>
       ${this.menu}
     </header>`;
@@ -210,7 +223,7 @@ export class JobView implements View {
     const spring = html`<span class="spring"></span>`;
     const button = (text: string, run: () => void, look = "") => html`<button type="button" class=${look} @click=${run}>${text}</button>`;
     if (waiting) {
-      const work = this.history.runs.find(({ task }) => task === waiting.task)?.work;
+      const work = this.runs.find(({ task }) => task === waiting.task)?.work;
       const text = ` ${waiting.text.charAt(0).toLowerCase()}${waiting.text.slice(1)}`;
       return html`${iconOf("need")}<span class="strip-text"><b>${this.nameOf(work)}</b>${text}</span>${spring}${button(JOB.answer, () => work !== undefined && this.select(String(work)))}`;
     }
@@ -223,12 +236,12 @@ export class JobView implements View {
 
   /** The result. */
   private summary(whole: Whole): TemplateResult {
-    const rows = this.history.runs.flatMap(({ task }) => this.context.board.ofTask(task));
+    const rows = this.runs.flatMap(({ task }) => this.context.board.ofTask(task));
     const sum = (name: "files" | "additions" | "deletions") => rows.reduce((all, { session }) => all + (session.changes?.[name] ?? 0), 0);
     const took = tookOf((whole.ended ?? whole.started) - whole.started);
-    const ran = new Set(this.history.runs.map(({ work }) => work)).size;
+    const ran = new Set(this.runs.map(({ work }) => work)).size;
     const [files, added, removed, won] = [sum("files"), sum("additions"), sum("deletions"), whole.status === "succeeded"];
-    const facts = [JOB.after(took, won), JOB.ran(ran), files || !rows.some(({ uncounted }) => uncounted) ? JOB.changed(files) : "", this.usage()];
+    const facts = [JOB.after(took, won), ...(this.complete ? [JOB.ran(ran), files || !rows.some(({ uncounted }) => uncounted) ? JOB.changed(files) : "", this.usage()] : [])];
     const text = ` ${facts.filter(Boolean).join(" · ")}${files ? " " : ""}`;
     return html`<span class="strip-text"><b>${won ? JOB.state.succeeded : whole.status === "failed" ? this.failure(whole) : JOB.stopped}</b>${text}${files ? counts(added, removed) : nothing}</span>`;
   }
@@ -236,7 +249,7 @@ export class JobView implements View {
   /** The step that failed and the result of its check, if both are known; else the job's own error. */
   private failure(whole: Whole): string {
     if (this.flow && whole.error) return JOB.failed(plain(whole.error));
-    const run = this.history.runs.findLast(({ outcome }) => outcome === "failed" || outcome === "crashed");
+    const run = this.runs.findLast(({ outcome }) => outcome === "failed" || outcome === "crashed");
     const check = this.ofTasks.findLast(({ task, ok }) => task === run?.task && ok === false);
     const why = this.ofTasks.findLast(({ task, evidence }) => task === run?.task && evidence)?.evidence ?? (check ? plainReason(check.text) : "");
     if (run && why) return plain(JOB.failedAt(this.nameOf(run.work), why));
@@ -248,16 +261,16 @@ export class JobView implements View {
   private decisions(card: boolean): TemplateResult {
     const all = [...this.history.decisions, ...this.ofTasks].sort((one, other) => one.time - other.time);
     const item = ({ time, text, task, ok, evidence }: Decision) =>
-      html`<li><span class="call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}" aria-hidden="true">${ok === true ? "✓" : ok === false ? "✗" : "·"}</span><span class="evidence">${task ? html`<b>${this.nameOf(this.history.runs.find((run) => run.task === task)?.work)}</b>: ` : nothing}${plain(plainReason(text))}${evidence ? html`<q class="why">${plain(evidence)}</q>` : nothing}</span><time class="soft">${clock(time)}</time></li>`;
+      html`<li><span class="call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}" aria-hidden="true">${ok === true ? "✓" : ok === false ? "✗" : "·"}</span><span class="evidence">${task ? html`<b>${this.nameOf(this.runs.find((run) => run.task === task)?.work)}</b>: ` : nothing}${plain(plainReason(text))}${evidence ? html`<q class="why">${plain(evidence)}</q>` : nothing}</span><time class="soft">${clock(time)}</time></li>`;
     // It scrolls, so it takes the focus.
-    return html`<section class="job-decisions ${card ? "jcard" : ""}" tabindex="0" aria-label=${JOB.decisions} ?hidden=${all.length === 0}><h2>${JOB.decisionsInOrder}</h2><ol class="decisions">${all.map(item)}</ol></section>`;
+    return html`<section class="job-decisions ${card ? "jcard" : ""}" tabindex="0" aria-label=${JOB.decisions} ?hidden=${all.length === 0 || !this.complete}><h2>${JOB.decisionsInOrder}</h2><ol class="decisions">${all.map(item)}</ol></section>`;
   }
 
   private side(all: StepNode[]): Content {
     if (this.entryShown) return html`<h2>${JOB.entry}</h2><pre class="box" tabindex="0">${this.flow?.source ?? JSON.stringify(this.whole?.entry, null, 2)}</pre>`;
     if (this.step) return this.step.element;
     const step = typeof this.chosen === "number" ? all.find(({ work }) => work === this.chosen) : undefined;
-    return step ? html`<h2>${step.name}</h2><p class="soft">${JOB.notRun}</p>` : html`<p class="soft">${JOB.chooseStep}</p>`;
+    return step ? html`<h2>${step.name}</h2><p class="soft">${this.complete ? JOB.notRun : JOB.loading}</p>` : html`<p class="soft">${JOB.chooseStep}</p>`;
   }
 
   // -- what the job is ----------------------------------------------------------------------------------------------
@@ -272,12 +285,17 @@ export class JobView implements View {
     return this.flow !== undefined && this.whole?.ended !== undefined;
   }
 
+  /** Empty until they are complete. */
+  private get runs(): Run[] {
+    return this.complete ? this.history.runs : [];
+  }
+
   private get work(): WorkTree | undefined {
     return this.whole?.entry.jobs?.[this.whole.name]?.work as WorkTree | undefined;
   }
 
   private waitingTask(): Waiting | undefined {
-    for (const run of this.history.runs) {
+    for (const run of this.runs) {
       if (run.outcome !== undefined) continue;
       const row = this.context.board.ofTask(run.task).find(({ session }) => session.status === "waiting");
       if (row) return { task: run.task, text: row.activity ?? JOB.waitsForYou };
@@ -287,7 +305,7 @@ export class JobView implements View {
 
   private usage(): string {
     let [used, dollars] = [0, 0];
-    for (const run of this.history.runs)
+    for (const run of this.runs)
       for (const { session } of this.context.board.ofTask(run.task)) {
         used += (session.usage?.input ?? 0) + (session.usage?.output ?? 0);
         dollars += session.usage?.cost ?? 0;
@@ -323,7 +341,7 @@ export class JobView implements View {
 
   private markChart(all: StepNode[]): void {
     for (const { work } of all) {
-      const run = lastRun(this.history.runs, work);
+      const run = lastRun(this.runs, work);
       this.chart?.setMark(work, run && (run.outcome === undefined ? "Running" : run.outcome === "succeeded" ? "Succeeded" : "Failed"));
     }
     this.chart?.setInspected(this.current);
@@ -362,7 +380,7 @@ export class JobView implements View {
 
   private get current(): number | undefined {
     if (typeof this.chosen === "string") return this.runOf(this.chosen)?.work;
-    return this.chosen ?? this.history.runs.findLast(({ outcome }) => outcome === undefined)?.work ?? this.history.runs.at(-1)?.work;
+    return this.chosen ?? this.runs.findLast(({ outcome }) => outcome === undefined)?.work ?? this.runs.at(-1)?.work;
   }
 
   /** Undefined: follow the running step. */
@@ -378,10 +396,10 @@ export class JobView implements View {
   /** Opens the conversation of the current step, and closes the one that is no longer shown. */
   private updateStep(all: StepNode[]): void {
     const step = this.entryShown ? undefined : all.find(({ work }) => work === this.current);
-    const run = step && (typeof this.chosen === "string" ? this.runOf(this.chosen) : lastRun(this.history.runs, step.work));
+    const run = step && (typeof this.chosen === "string" ? this.runOf(this.chosen) : lastRun(this.runs, step.work));
     if (this.step && this.step.run === run) return this.step.showResult(run && this.history.results.get(run.path));
     this.step?.leave();
-    const rounds = this.history.runs.filter(({ work }) => work === step?.work).length;
+    const rounds = this.runs.filter(({ work }) => work === step?.work).length;
     this.step = step && run && new StepView({ ...step, model: this.modelOf(step) }, run, this.roundOf(run, rounds), (agent) => this.context.board.agentName(agent));
     this.step?.showResult(run && this.history.results.get(run.path));
   }
@@ -389,7 +407,7 @@ export class JobView implements View {
   /** The run of an item: the one that failed, that works, or the last. */
   private runOf(path: string): Run | undefined {
     const [prefix = "", number = ""] = /^(.*\*)(\d+)$/.exec(path)?.slice(1) ?? [];
-    return itemsOf(this.history, prefix, this.waitingTask()?.task).find((item) => item.path === prefix + number)?.run;
+    return this.complete ? itemsOf(this.history, prefix, this.waitingTask()?.task).find((item) => item.path === prefix + number)?.run : undefined;
   }
 
   private roundOf(run: Run, rounds: number): string {

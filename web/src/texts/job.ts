@@ -16,6 +16,7 @@ export const JOB = {
   chooseStep: "Choose a step to read its conversation.",
   notRun: "This step has not run yet.",
   nothingRun: "Nothing has run yet.",
+  loading: "Loading…",
   entry: "Plan, as stored with this job",
   aStep: "A step",
   missing: "There is no such job",
