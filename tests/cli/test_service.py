@@ -49,6 +49,64 @@ def test_systemd_understands_the_users_unit(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_the_users_unit_starts_a_host_with_nothing_but_its_own_environment(tmp_path: Path) -> None:
+    """Started as systemd does: from the lines of the unit, without the variables of a shell."""
+    home, folder = tmp_path / "my home 100%", tmp_path / "my $code"
+    for each in (home, folder):
+        each.mkdir()
+    (home / "settings.toml").write_text("[server]\nport = 0\n")
+    text = installed(tmp_path, "--workspace", str(folder), "--home", str(home)).read_text()
+    lines = [line.split("=", 1) for line in text.replace("%%", "%").splitlines() if "=" in line]
+    env = dict(shlex.split(value)[0].split("=", 1) for key, value in lines if key == "Environment")
+    env |= {"HOME": str(tmp_path), "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "30000000"}
+    keys = dict(lines)
+    command = shlex.split(keys["ExecStart"].replace("$$", "$"))
+    journal = tmp_path / "journal"
+    with listening(str(tmp_path / "notify")) as wire, journal.open("wb") as output:
+        env["JOURNAL_STREAM"] = f"{journal.stat().st_dev}:{journal.stat().st_ino}"
+        process = subprocess.Popen(
+            command, cwd=keys["WorkingDirectory"], env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+        with process, watchdog(process):
+            assert wire.recv(1000).startswith(b"READY=1\nSTATUS=Listening on http://127.0.0.1:")
+            endpoint = json.loads((home / "endpoint.json").read_text())
+            process.terminate()
+            assert (process.wait(), endpoint["pid"]) == (0, process.pid)
+    assert (home / "token").read_text().strip() not in journal.read_text()
+
+
+@pytest.mark.parametrize("what", ["missing", "a file"])
+def test_a_workspace_that_is_no_folder_is_refused_before_a_unit_is_written(tmp_path: Path, what: str) -> None:
+    """Bug: the unit was written, and systemd started the host again and again (status 200/CHDIR)."""
+    if what == "a file":
+        (tmp_path / what).touch()
+    options = ["--workspace", str(tmp_path / what)]
+    done = inside(tmp_path / "home", "service", "install", *options, HOME=str(tmp_path))
+    assert (done.returncode, "is not a folder. Create it first." in done.stderr) == (64, True)
+    assert not (tmp_path / ".config").exists()
+    printed = inside(tmp_path / "home", "service", "install", "--print", *options, HOME=str(tmp_path))
+    assert printed.returncode == 0, "a unit for another machine"
+
+
+@pytest.mark.parametrize("failing", ["", "disable", "daemon-reload"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_remove_reports_that_the_host_may_still_run(tmp_path: Path, failing: str, as_json: bool) -> None:
+    """Bug: without the user's manager (after `su`, or over a bare ssh) the unit was removed and the host still ran."""
+    path = installed(tmp_path, "--workspace", str(tmp_path))
+    programs, called = tmp_path / "programs", tmp_path / "called"
+    programs.mkdir()
+    fails = f'case "$*" in *{failing or "nothing"}*) echo "No medium found" >&2; exit 1;; esac'
+    (programs / "systemctl").write_text(f'#!/bin/sh\necho "$*" >>{called}\n{fails}\n')
+    (programs / "systemctl").chmod(0o755)
+    env = {"HOME": str(tmp_path), "PATH": f"{programs}:{os.environ['PATH']}"}
+    done = inside(tmp_path / "home", "service", "remove", *(["--json"] if as_json else []), **env)
+    assert (done.returncode, path.exists()) == (0, False)
+    assert called.read_text().splitlines()[0] == "--user disable --now portico"
+    assert ("--user daemon-reload" in called.read_text()) is (failing != "disable")
+    trouble = json.loads(done.stdout)["trouble"] if as_json else done.stderr
+    assert ("failed: No medium found" in trouble) is bool(failing)
+
+
 @analyze
 def test_systemd_understands_the_machines_unit_and_calls_it_well_protected(tmp_path: Path) -> None:
     done = inside(tmp_path / "home", "service", "install", "--system", "--print", "--workspace", "/srv/my code %n")

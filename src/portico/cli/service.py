@@ -23,8 +23,9 @@ _WATCHDOG_SECONDS = 30
 """The host notifies the watchdog once a second; a full disk or a busy machine may delay it by some seconds."""
 
 # Settings of both units. Agents run inside the unit and do what developers do: they compile, start programs and use the
-# network. So nothing here forbids that, and the host's own files are protected only from other users. The runtime
-# directory, /run/portico, is for the socket that a proxy opens: the rest of /run is read-only for the unit.
+# network. So nothing here forbids that, and the host's own files are protected only from other users. One of them that
+# runs out of memory does not end the others (OOMPolicy). The runtime directory, /run/portico, is for the socket that a
+# proxy opens: the rest of /run is read-only for the unit.
 _COMMON = """\
 Type=notify
 ExecStart={command}
@@ -36,6 +37,7 @@ RestartSec=2
 WatchdogSec={watchdog}
 TimeoutStopSec=30
 KillMode=mixed
+OOMPolicy=continue
 LimitNOFILE=65536
 UMask=0077
 NoNewPrivileges=yes
@@ -145,6 +147,8 @@ def install(
     if only_print:
         print_json({"path": str(target), "unit": text}) if as_json else print(text, end="")
         return
+    if not workspace.is_dir():  # systemd would try it again and again
+        raise BadRequest(f"The workspace {str(workspace)!r} is not a folder. Create it first.", field="workspace")
     _write(target, text)
     manager = "systemctl" if system else "systemctl --user"
     follow = [f"{manager} daemon-reload", f"{manager} enable --now portico"]
@@ -186,7 +190,21 @@ def remove(
     if not target.exists():
         raise BadRequest(f"There is no unit {str(target)!r}.", field="system")
     manager = ["systemctl"] if system else ["systemctl", "--user"]
-    if shutil.which("systemctl"):
-        subprocess.run([*manager, "disable", "--now", "portico"], capture_output=True, check=False)
+    trouble = _systemctl([*manager, "disable", "--now", "portico"])
     target.unlink()
-    print_json({"removed": str(target)}) if as_json else print(f"Removed {target}", file=sys.stderr)
+    trouble = trouble or _systemctl([*manager, "daemon-reload"])
+    if as_json:
+        print_json({"removed": str(target), "trouble": trouble})
+        return
+    print(f"Removed {target}", file=sys.stderr)
+    if trouble:
+        print(f"The host may still run, because {trouble}", file=sys.stderr)
+
+
+def _systemctl(command: list[str]) -> str:
+    """Return why it failed. Empty: it succeeded, or there is no systemd."""
+    if not shutil.which(command[0]):
+        return ""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    reason = " ".join(done.stderr.split()) or f"its exit code is {done.returncode}"
+    return f"'{' '.join(command)}' failed: {reason}" if done.returncode else ""
