@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -191,6 +192,46 @@ async def test_a_workflow_is_run_with_inputs_and_its_result_is_read(tmp_path: Pa
         assert (found["status"], found["result"]) == ("succeeded", "42")
         wrong = await use(client, "run_job", job="count", cwd=str(folder))
         assert "The input 'n' is missing." in wrong
+
+
+SECRET_JOB = """
+inputs: {key: {type: secret, required: REQUIRED}, n: {default: one}}
+steps: [{id: a, run: "echo {{ inputs.n }}${PORTICO_INPUTS_KEY:+ with}"}]
+result: "{{ steps.a.output }}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("required", "inputs", "starts"),
+    [
+        ("true", {"key": "c4nary-value"}, False),
+        ("true", {}, False),
+        ("false", {"key": "c4nary-value", "n": "two"}, False),
+        ("false", {"key": "[secret]"}, False),
+        ("false", {"n": "two"}, True),
+        ("false", {"key": ""}, True),
+    ],
+)
+async def test_a_model_gives_no_secret_inputs(
+    tmp_path: Path, required: str, inputs: dict[str, str], starts: bool
+) -> None:
+    """What a model passes to a tool is in its session, in its log and at its provider."""
+    folder = tmp_path / "project"
+    (folder / ".portico/jobs").mkdir(parents=True)
+    (folder / ".portico/jobs/deploy.yaml").write_text(SECRET_JOB.replace("REQUIRED", required))
+    async with driving(tmp_path) as (here, client):
+        found = await use(client, "run_job", job="deploy", cwd=str(folder), inputs=inputs)
+        if starts:
+            await until_ended(here.server.host.log, f"job/{found['id']}")
+            assert (await use(client, "read_job", id=found["id"]))["result"] == inputs.get("n", "one")
+        else:
+            assert "The input 'key' is a secret" in found
+            assert found.endswith("portico run deploy")
+            assert here.server.jobs.history() == []
+        by_model = await use(client, "run_job", job="deploy", cwd=str(folder), by_model=False)
+        assert "by_model" in by_model, "a model cannot choose the field"
+        stored = b"".join(path.read_bytes() for path in here.home.path.rglob("*") if path.is_file())
+        assert b"c4nary" not in stored
 
 
 async def test_a_session_is_listed_with_its_first_message(tmp_path: Path) -> None:

@@ -69,8 +69,9 @@ class HostLibrary:
     def prompt(self, name: str, arguments: Json) -> Json:
         recipe(name)  # a name that does not exist gets a hint
         flow, text = _flows()[name]
-        missing = [key for key, each in flow.inputs.items() if each.needed and not arguments.get(key)]
-        unknown = [key for key in arguments if key not in flow.inputs]
+        taken = {key: each for key, each in flow.inputs.items() if each.type != "secret"}
+        missing = [key for key, each in taken.items() if each.needed and not arguments.get(key)]
+        unknown = [key for key in arguments if key not in taken]
         if missing or unknown:
             wrong = f"misses {', '.join(missing)}" if missing else f"has no argument {unknown[0]!r}"
             raise BadRequest(f"The prompt {name!r} {wrong}.", field="arguments")

@@ -317,7 +317,7 @@ class HostTools:
             given["config"] = {**given["config"], "sandbox": sandbox}
         given |= FIXED.get(kind, {})
         if kind is jc.StartJob:
-            given |= {"cwd": given["cwd"] or str(self._host.default_folder()), "strict": False}
+            given |= {"cwd": given["cwd"] or str(self._host.default_folder()), "strict": False, "by_model": True}
         command = kind(**given)
         who = self._who.with_tool(command_shapes.method_name(kind))
         if isinstance(command, c.SendMessage):

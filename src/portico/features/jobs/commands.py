@@ -27,7 +27,7 @@ class StartJob(Command, frozen=True, tag="job.run"):
     http = Http("POST", "/v1/jobs", 201)
     method = "run_job"
     errors = ("not_found", "conflict", "quota_exceeded")
-    private = frozenset({"strict"})
+    private = frozenset({"strict", "by_model"})
 
     job: str
     cwd: str
@@ -40,6 +40,7 @@ class StartJob(Command, frozen=True, tag="job.run"):
     inputs: dict[str, Any] = {}  # of a workflow, by name
     trigger: dict[str, Any] = {}  # of a workflow that an automation starts: `scheduled_at` and `payload`
     workflow: str = ""  # the text of a workflow for this job alone, which needs the scope terminal too
+    by_model: bool = False  # a model gives no secret inputs: their values would be in its session
 
 
 class StopJob(AboutJob, frozen=True, tag="job.stop"):

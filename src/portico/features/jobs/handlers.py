@@ -13,7 +13,7 @@ from portico.features.jobs.load import load_entry
 from portico.features.jobs.services import Services
 from portico.features.jobs.step import FlowStep
 from portico.features.jobs.workflow.files import find_workflow, load_text, load_workflow
-from portico.features.jobs.workflow.inputs import check_inputs
+from portico.features.jobs.workflow.inputs import check_inputs, secrets_of
 from portico.kernel import commands as c
 from portico.kernel.errors import BadRequest
 from portico.kernel.folder_access import check_reach
@@ -32,6 +32,8 @@ def install(jobs: "Jobs") -> None:
         entry = None if command.entry is None else load_entry(command.entry)
         inputs: dict[str, Any] = {}
         if (found := _workflow(jobs, command, caller)) is not None:
+            if command.by_model:
+                _check_model_inputs(command, found)
             entry, inputs = found, inputs_of(command, found)
             await check_secrets(jobs.services, found.jobs[command.job].work)
         elif command.inputs:
@@ -122,6 +124,15 @@ def inputs_of(command: jc.StartJob, entry: Entry) -> dict[str, Any]:
             raise BadRequest(f"The job {command.job!r} has no input for a text.", field="input")
         given[texts[0]] = command.input
     return check_inputs(flow.inputs, given, command.trigger.get("payload"))
+
+
+def _check_model_inputs(command: jc.StartJob, entry: Entry) -> None:
+    flow = entry.jobs[command.job].flow
+    assert flow is not None
+    for name in sorted(secrets_of(flow.inputs)):
+        if command.inputs.get(name) or flow.inputs[name].needed:
+            words = f"The input {name!r} is a secret, and what a model gives is stored in its session. Ask the user to"
+            raise BadRequest(f"{words} start the job: portico run {command.job}", field="inputs")
 
 
 async def check_secrets(services: Services, work: Work) -> None:
