@@ -84,4 +84,10 @@ def test_a_run_prints_its_result_and_its_cost(tmp_path: Path) -> None:
         spent = inside(home, "run", "spend", "--cwd", str(project))
         assert (spent.returncode, spent.stdout.splitlines()[-3:]) == (0, ["job-1 succeeded", "ok", "cost: $0.25"])
         assert "cost" not in inside(home, "run", "free", "--cwd", str(project)).stdout
+        printed = inside(home, "run", "spend", "--cwd", str(project), "--json").stdout.splitlines()
+        lines = [json.loads(line) for line in printed]
+        assert {line["channel"] for line in lines} == {"job/job-3"}, "one shape for all lines"
+        assert [line["event"]["type"] for line in lines][-2:] == ["job.ended", "job.cost"]
+        cost = {"dollars": 0.25, "estimated": 0.0, "unpriced": False, "words": "$0.25"}
+        assert lines[-1]["event"] == {"type": "job.cost", "job": "job-3", "outcome": "succeeded", "cost": cost}
         assert inside(home, "jobs", "show", "job-1").stdout.splitlines()[0].endswith(" $0.25")

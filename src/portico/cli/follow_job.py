@@ -16,7 +16,7 @@ from rich.text import Text
 from portico.cli.job_lines import EntryLines, FlowLines, result_text
 from portico.cli.job_questions import JobQuestions
 from portico.cli.job_tree import MARKS, workflow_lines
-from portico.cli.output import plain, print_json, terminal, trouble
+from portico.cli.output import plain, terminal, trouble
 from portico.cli.usage import cost_words
 from portico.client.client import Client, segment
 from portico.client.record import RemoteRecord
@@ -111,8 +111,12 @@ async def _lines(client: Client, view: JobView, as_json: bool) -> str:
             if line:
                 print(line, flush=True)
     cost = await cost_of(client, view.summary.id)
-    if cost is not None and as_json:
-        print_json({"job": view.summary.id, "outcome": outcome, "cost": cost})
+    if cost is not None and as_json:  # like the lines before it, so that one reader fits all; the log has no such event
+        event = {"type": "job.cost", "job": view.summary.id, "outcome": outcome, "cost": cost}
+        print(
+            visible_json(msgspec.json.encode({"channel": f"job/{view.summary.id}", "event": event}).decode()),
+            flush=True,
+        )
     elif cost is not None:
         print(f"cost: {cost.words}", flush=True)
     return outcome
