@@ -20,7 +20,7 @@ from portico.server.home import Home
 from portico.server.identity import effective_tokens
 from tests.agents.acp_agent import FAKE
 from tests.cli.terminal import TerminalCommand
-from tests.process import inside, portico
+from tests.process import HostProcess, inside, portico
 
 PORTICO = Path(sys.executable).with_name("portico")
 
@@ -115,6 +115,34 @@ def test_doctor_names_a_setting_that_leads_nowhere(tmp_path: Path) -> None:
     assert settings_finding(home) == Finding("settings", False, words)
     (tmp_path / "srcc").mkdir()
     assert settings_finding(home) == Finding("settings", True, str(home.settings_path))
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["settings.toml", "shared.toml", "automations.toml", "tokens.json"], ""),
+        (["config.toml"], "config.toml in HOME is not read: put the settings into settings.toml."),
+        (["settings.toml", "settings.yaml"], "settings.yaml in HOME is not read: put the settings into settings.toml."),
+        (["portico.json", "config.yml"], "config.yml and portico.json in HOME are not read: put the settings into"),
+    ],
+)
+def test_settings_in_a_file_of_another_name_are_reported(tmp_path: Path, names: list[str], words: str) -> None:
+    """Bug: `config.toml` was ignored without a word."""
+    home = Home(tmp_path / "home")
+    home.make()
+    (home.path / "config.json").mkdir()
+    for name in names:
+        (home.path / name).write_text("")
+    expected = words.replace("HOME", str(home.path))
+    found = settings_finding(home)
+    assert (found.ok, expected in found.detail) == (not words, True)
+    (home.path / "settings.toml").write_text("[server]\nport = 0\n")
+    with HostProcess(home.path) as host:
+        host.wait_for_log("Stop with Ctrl-C")
+    assert [line for line in host.log().splitlines() if line.startswith("WARNING: ") and "not read" in line] == [
+        f"WARNING: {line}" for line in [home.misnamed_settings()] if line
+    ]
+    assert home.misnamed_settings().startswith(expected)
 
 
 def test_doctor_says_who_is_signed_in() -> None:

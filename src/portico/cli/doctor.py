@@ -118,8 +118,9 @@ async def _look(home: Home) -> list[Finding]:
 def settings_finding(home: Home) -> Finding:
     settings = load(home.settings_path).settings
     absent = nowhere(settings.agent.allowed_roots, [Path(each).expanduser() for each in settings.workspaces])
+    problem = " ".join(filter(None, [absent, home.misnamed_settings()]))
     there = "" if home.settings_path.exists() else " (none yet: every value is the default)"
-    return Finding("settings", not absent, absent or f"{home.settings_path}{there}")
+    return Finding("settings", not problem, problem or f"{home.settings_path}{there}")
 
 
 def _login(home: Home) -> list[Finding]:

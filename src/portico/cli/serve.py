@@ -187,6 +187,8 @@ def say_hello(server: Any, without_token: bool, say: Say) -> None:
         say(f"WARNING: {missing}")
     if absent := nowhere(server.loaded.settings.agent.allowed_roots, server.host.workspaces):
         say(f"WARNING: {absent}")
+    if misnamed := server.home.misnamed_settings():
+        say(f"WARNING: {misnamed}")
     if without_token:
         say("WARNING: no token is needed; every program of this machine can drive your agents.")
 

@@ -94,6 +94,17 @@ class Home:
     def settings_path(self) -> Path:
         return self.path / "settings.toml"
 
+    def misnamed_settings(self) -> str:
+        """Report files that look like the settings and are not read. Empty: there are none."""
+        names = (
+            f"{name}.{kind}" for name in ("config", "portico", "settings") for kind in ("toml", "json", "yaml", "yml")
+        )
+        found = [name for name in names if name != self.settings_path.name and (self.path / name).is_file()]
+        if not found:
+            return ""
+        verb = "is" if len(found) == 1 else "are"
+        return f"{' and '.join(found)} in {self.path} {verb} not read: put the settings into {self.settings_path.name}."
+
     @property
     def automations_path(self) -> Path:
         return self.path / "automations.toml"
