@@ -1280,6 +1280,7 @@ export interface JobResult {
   result: unknown;
   artifacts: Artifact[];
   error: string;
+  network?: HostUse[];
 }
 
 export interface JobResumed {
@@ -1495,7 +1496,7 @@ export interface MoveChatBody {
   after?: string;
 }
 
-/** The connections of one turn to one host. A turn has one for each host; a later one adds to it. */
+/** The connections of one turn, or of an `http` step of a job, to one host. A turn has one for */
 export interface NetworkReached {
   type: "network.reached";
   turn: string;

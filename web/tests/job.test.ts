@@ -181,3 +181,15 @@ describe("steps", () => {
     expect(chosen).toHaveBeenCalledWith(1);
   });
 });
+
+test("the hosts that a job reached are listed", async () => {
+  const reached = { host: "a.test", port: 443, count: 2, refused: 0, sent: 10, received: 2000, first: NOW, last: NOW, allowed_by: ["policy"], refused_by: [] };
+  const failed = { ...reached, host: "b.test", count: 0, refused: 1, sent: 0, received: 0, allowed_by: [], refused_by: ["network"] };
+  const { view } = await open({ status: "running", network: [reached, failed] }, ...STORY);
+  const rows = [...document.querySelectorAll("section[aria-label='Network'] tr")].slice(1).map((row) => [...row.children].map(({ textContent }) => textContent));
+  expect(rows.map(([host, count, , , by]) => [host, count, by])).toEqual([
+    ["a.test:443", "2", "the policy"],
+    ["b.test:443", "1 refused or failed", "no connection"],
+  ]);
+  view.leave();
+});

@@ -3,11 +3,13 @@
 from portico.cli.output import plain, print_table, when
 from portico.features.sandboxes.shapes import HostUse
 
-COLUMNS = ["host", "connections", "refused", "sent", "received", "first", "last", "allowed by", "refused by"]
+COLUMNS = ["host", "connections", "refused or failed", "sent", "received", "first", "last", "allowed by", "refused by"]
 
 
 def print_hosts(hosts: list[HostUse]) -> None:
-    print_table(COLUMNS, [_row(use) for use in hosts], "No connections: none were made from a sandbox.")
+    print_table(
+        COLUMNS, [_row(use) for use in hosts], "No connections: none were made from a sandbox or by an 'http' step."
+    )
 
 
 def _row(use: HostUse) -> list[str]:

@@ -18,7 +18,7 @@ from portico.features.jobs.load import Syntax, parse
 from portico.features.jobs.rows import JobRow, RowFilter
 from portico.features.jobs.schema import entry_schema
 from portico.features.sandboxes.record import NetworkRecord
-from portico.features.sandboxes.shapes import HostUse
+from portico.features.sandboxes.shapes import HostUse, NetworkUse
 from portico.kernel.errors import BadRequest
 from portico.kernel.events import Json
 from portico.server.app import App
@@ -38,7 +38,7 @@ class JobWithEntry(JobSummary, kw_only=True):
     chart: ChartGraph
     """The chart of that entry, which may differ from the current entry of the host."""
     network: list[HostUse] = []
-    """The hosts that its sandboxed sessions connected to, or tried to."""
+    """The hosts that its sandboxed sessions and its `http` steps connected to, or tried to."""
     rows: list[JobRow] = []
     """Of a workflow: one for each step that has started."""
     inputs: dict[str, Any] = {}
@@ -52,6 +52,8 @@ class JobResult(Struct):
     artifacts: list[Artifact]
     error: str
     """Of a failed job: the step that failed and why."""
+    network: list[HostUse] = []
+    """The hosts that it connected to, or tried to."""
 
 
 def read_filter(text: str) -> RowFilter:
@@ -101,6 +103,11 @@ def _routes(app: App, jobs: Jobs) -> Table:
         entry = jobs.entry
         return CurrentEntry(jobs.entry_name, entry, job_listing(entry).chart)
 
+    async def network(job: JobSummary) -> NetworkUse:
+        tasks = {f"task:{work.task}" for work in job.works}
+        channels = [f"session/{each.id}" for each in app.host.summaries() if each.by in tasks]
+        return await app.features[NetworkRecord].of(*channels, *(f"task/{work.task}" for work in job.works))
+
     summary = "Check an entry and draw its charts; nothing is started."
 
     @read("/v1/entry/check", "read", summary, methods=("POST",), body=CheckBody)
@@ -125,9 +132,7 @@ def _routes(app: App, jobs: Jobs) -> Table:
         summary = app.view(request).job(jobs.job(job))
         entry = await jobs.entry_of(job)
         chart = generate_chart(entry.jobs[summary.name].work)
-        tasks = {f"task:{work.task}" for work in summary.works}
-        channels = [f"session/{each.id}" for each in app.host.summaries() if each.by in tasks]
-        used = await app.features[NetworkRecord].of(*channels)
+        used = await network(summary)
         found = await jobs.rows(job, read_filter(request.query_params.get("rows", "")))
         inputs = await jobs.inputs_of(job)
         more: dict[str, Any] = {"network": used.hosts, "rows": found, "inputs": inputs}
@@ -136,6 +141,7 @@ def _routes(app: App, jobs: Jobs) -> Table:
     @read("/v1/jobs/{id}/result", "read", "The result of a job, its artifacts, and why it failed.")
     async def result(request: Request) -> JobResult:
         summary = app.view(request).job(jobs.job(request.path_params["id"]))
-        return JobResult(summary.id, summary.status, summary.result, summary.artifacts, summary.error)
+        used = await network(summary)
+        return JobResult(summary.id, summary.status, summary.result, summary.artifacts, summary.error, used.hosts)
 
     return [*read.table, *routes(app, jc.COMMANDS)]

@@ -8,7 +8,7 @@ on without being stored, and the number of connections is limited.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -55,6 +55,30 @@ class ConnectionDenied(Exception):
         super().__init__(why)
         self.status = status
         self.by = by
+
+
+class Approach:
+    """An attempt to connect to a target that was judged. It is recorded once: as connected, or as failed."""
+
+    def __init__(self, gate: EgressGate, target: Destination, by: str, addresses: Sequence[str] = ()) -> None:
+        """`by`: who allowed it. `addresses`: those that were judged."""
+        self.addresses = addresses
+        self._gate = gate
+        self._target = target
+        self._by = by
+        self._recorded = False
+
+    def connected(self) -> bool:
+        """Return whether this is the first outcome."""
+        first, self._recorded = not self._recorded, True
+        if first:
+            self._gate.opened(self._target, self._by)
+        return first
+
+    def failed(self) -> None:
+        if not self._recorded:
+            self._recorded = True
+            self._gate.refused(self._target, "network")
 
 
 class Egress:
@@ -104,34 +128,36 @@ class Egress:
 
     async def connect(self, target: Destination, server: "_Server") -> None:
         """Judge the target and connect to the address that was judged. Raises ConnectionDenied."""
-        async with self.approached(target) as addresses:
-            await self._connect(target, addresses, server)
+        async with self.approached(target) as approach:
+            await self._connect(target, approach, server)
 
     @asynccontextmanager
-    async def approached(self, target: Destination) -> AsyncIterator[list[str]]:
-        """Judge the target. The body connects to one of the addresses, or raises; both are recorded. Also for requests
-        that the host makes for a session. Raises ConnectionDenied."""
+    async def approached(self, target: Destination) -> AsyncIterator[Approach]:
+        """Judge the target. The body connects to one of the addresses and calls `connected`, or raises; both are
+        recorded. Also for requests that the host makes for a session. Raises ConnectionDenied."""
         verdict = await self.judge(target)
         if not verdict.allowed:
             self.gate.refused(target, verdict.by)
             raise ConnectionDenied("403", verdict.why or why(target, verdict.by), verdict.by)
+        approach: Approach | None = None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                yield await self._addresses(target)
+                approach = Approach(self.gate, target, verdict.by, await self._addresses(target))
+                yield approach
         except TimeoutError:
-            self.gate.refused(target, "timeout")
+            (approach or Approach(self.gate, target, verdict.by)).failed()
             raise ConnectionDenied("504", f"{target} did not answer within {CONNECT_SECONDS:g} seconds.", "") from None
-        self.gate.opened(target, verdict.by)
 
-    async def _connect(self, target: Destination, addresses: list[str], server: "_Server") -> None:
+    async def _connect(self, target: Destination, approach: Approach, server: "_Server") -> None:
         error: OSError | None = None
-        for address in addresses:
+        for address in approach.addresses:
             try:
                 await asyncio.get_running_loop().create_connection(lambda: server, address, target.port)
+                approach.connected()
                 return
             except OSError as failed:
                 error = failed
-        self.gate.refused(target, "network")
+        approach.failed()
         raise ConnectionDenied("502", f"{target} cannot be reached: {error or 'it has no address'}.", "")
 
     async def _addresses(self, target: Destination) -> list[str]:

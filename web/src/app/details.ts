@@ -93,11 +93,11 @@ export class Details {
   }
 }
 
-/** The hosts that the sandbox reached or tried to reach. */
+/** The hosts that a session or a job reached, or tried to reach. */
 export function connections(hosts: HostUse[]): Content {
   if (hosts.length === 0) return nothing;
   const cells = (use: HostUse) => {
-    const by = [...(use.allowed_by ?? []), ...(use.refused_by ?? [])].map((name) => (name === "policy" ? DETAILS.policy : who(name)));
+    const by = [...(use.allowed_by ?? []), ...(use.refused_by ?? [])].map((name) => (name === "policy" ? DETAILS.policy : name === "network" ? DETAILS.notReached : who(name)));
     const name = use.host === "*" ? DETAILS.otherHosts : `${exact(use.host)}:${use.port}`;
     const counts = [...(use.count ? [String(use.count)] : []), ...(use.refused ? [DETAILS.refused(use.refused)] : [])].join(", ");
     return [name, counts, `${bytes(use.sent ?? 0)}, ${bytes(use.received ?? 0)}`, when(use.last ?? 0, Date.now()), [...new Set(by)].join(", ")];

@@ -10,8 +10,10 @@ import { explain, Refused } from "../failure";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import type { JobInput, Routes } from "../rest";
 import { Scope } from "../scope";
+import { DETAILS } from "../texts/details";
 import { JOB } from "../texts/job";
 import { ask, channelAddress, v1 } from "../v1";
+import { connections } from "./details";
 import { type JobRow, lastName } from "./entries";
 import { type Decision, type GroupNode, itemsOf, JobHistory, type JobRecord, lastRun, type Run, type StepNode, type StepState, stepsOf, taskDecisions, treeOf, type WorkTree } from "./jobModel";
 import { type ItemActions, ItemList } from "./jobItems";
@@ -168,7 +170,7 @@ export class JobView implements View {
     return html`${this.head(all, waiting)}
       <div class="scroll job-scroll">
         <p class="trouble" role="alert" ?hidden=${!this.trouble}>${this.trouble}</p>
-        ${this.strip(waiting)}${whole ? jobResult(whole.result, whole.artifacts ?? [], whole.branch ?? "") : nothing}
+        ${this.strip(waiting)}${whole ? jobResult(whole.result, whole.artifacts ?? [], whole.branch ?? "") : nothing}${whole?.network?.length ? html`<section class="jcard" aria-label=${DETAILS.network}>${connections(whole.network)}</section>` : nothing}
         ${over && !this.flow ? this.decisions(true) : nothing}
         <div class="job-tabs modes">${tab("steps")}${tab("chart")}</div>
         <div class="jobgrid">

@@ -23,7 +23,8 @@ export const DETAILS = {
   hostColumns: ["Host", "Count", "Sent, received", "Last", "By"],
   policy: "the policy",
   otherHosts: "other hosts",
-  refused: (count: number) => `${count} refused`,
+  refused: (count: number) => `${count} refused or failed`,
+  notReached: "no connection",
   title: "Details",
   hostAt: (name: string, place: string, state: string) => `${name} at ${place}${state === "up" ? "" : ` (${state})`}`,
 } as const;

@@ -15,6 +15,7 @@ import httptools
 import httpx
 
 from portico.agents.certificates import certificates
+from portico.sandbox.trace import NOT_CONNECTED, SENDS
 
 IDLE_MAX = 8
 """Connections that are kept for later requests."""
@@ -47,8 +48,13 @@ class FastTransport(httpx.AsyncBaseTransport):
         times = request.extensions.get("timeout", {})
         while True:
             known = self._reuse(address)
-            connection = known or await self._connect(address, times.get("connect"))
             try:
+                connection = known or await self._connect(address, times.get("connect"))
+            except httpx.TransportError as failed:
+                await _trace(request, NOT_CONNECTED, exception=failed)
+                raise
+            try:
+                await _trace(request, SENDS)
                 await connection.send(_head(request, len(body)), body, times.get("read"))
                 break
             except httpx.ReadError:
@@ -105,6 +111,11 @@ class FastTransport(httpx.AsyncBaseTransport):
             for connection in idle:
                 connection.close()
         self._idle.clear()
+
+
+async def _trace(request: httpx.Request, event: str, **info: object) -> None:
+    if (trace := request.extensions.get("trace")) is not None:
+        await trace(event, info)
 
 
 def _head(request: httpx.Request, size: int) -> bytes:

@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator
 
 import httpx
 
-from portico.sandbox.egress import ConnectionDenied, Egress
+from portico.sandbox.egress import Approach, ConnectionDenied, Egress
 from portico.sandbox.network import Destination, parse_target
+from portico.sandbox.trace import ConnectionTrace
 
 
 class JudgedTransport(httpx.AsyncBaseTransport):
@@ -23,29 +24,35 @@ class JudgedTransport(httpx.AsyncBaseTransport):
         target = parse_target(url.netloc.decode("ascii"), 443 if url.scheme == "https" else 80)
         if target is None:
             raise ConnectionDenied("400", f"{url.host!r} is no host that a sandbox can reach.")
-        async with self._egress.approached(target) as addresses:
-            response = await self._send(request, target, addresses)
+        async with self._egress.approached(target) as approach:
+            response = await self._send(request, target, approach)
         stream = response.stream
         assert isinstance(stream, httpx.AsyncByteStream)
         self._egress.gate.moved(target, len(request.url.raw_path), 0)
         response.stream = _Counted(stream, self._egress, target)
         return response
 
-    async def _send(self, request: httpx.Request, target: Destination, addresses: list[str]) -> httpx.Response:
+    async def _send(self, request: httpx.Request, target: Destination, approach: Approach) -> httpx.Response:
         failed: httpx.ConnectError | None = None
-        for address in addresses:
+        for address in approach.addresses:
             pinned = httpx.Request(
                 request.method,
                 request.url.copy_with(host=address),
                 headers=request.headers,
                 stream=request.stream,
-                extensions={**request.extensions, "sni_hostname": target.host},
+                extensions={
+                    **request.extensions,
+                    "sni_hostname": target.host,
+                    "trace": ConnectionTrace(approach.connected),
+                },
             )
             try:
-                return await self._inner.handle_async_request(pinned)
+                response = await self._inner.handle_async_request(pinned)
+                approach.connected()
+                return response
             except httpx.ConnectError as error:
                 failed = error
-        self._egress.gate.refused(target, "network")
+        approach.failed()
         raise ConnectionDenied("502", f"{target} cannot be reached: {failed or 'it has no address'}.", "")
 
     async def aclose(self) -> None:

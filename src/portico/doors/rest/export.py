@@ -40,7 +40,7 @@ def _hosts(network: NetworkUse) -> list[str]:
     head = [
         "## Network",
         "",
-        "| host | connections | refused | sent | received | allowed by |",
+        "| host | connections | refused or failed | sent | received | allowed by |",
         "|---|---|---|---|---|---|",
     ]
     return [*head, *(_host(use) for use in network.hosts), ""]

@@ -26,6 +26,7 @@ from portico.features.jobs.steps.outcome import StepOutcome
 from portico.features.jobs.task_run import TaskPlan, TaskResult, TaskRun
 from portico.features.jobs.tools import Report
 from portico.features.sandboxes.feature import confine_required
+from portico.features.sandboxes.record import record_of
 from portico.kernel.errors import PorticoError
 from portico.kernel.events import Json
 from portico.kernel.host import Host
@@ -140,7 +141,7 @@ class StepRun(TaskRun):
                 done.commit = values.commit
                 return done
             case HttpDo():
-                return await http.run(step, values, context.services.allow_private, context.services.lookup)
+                return await self._request(values)
             case AskDo():
                 if self.resumed is not None:
                     await self._sessions_of_task.resume(self.resumed)
@@ -161,6 +162,14 @@ class StepRun(TaskRun):
                 return await merge.run(context.path.removesuffix("+"), lanes, context.flow.folders, resolve)
             case PromptDo():
                 return await self._prompt()
+
+    async def _request(self, values: StepValues) -> StepOutcome:
+        services, record = self._context.services, record_of(self._host)
+        gate = record.counter(self._channel)
+        try:
+            return await http.run(self._step, values, services.allow_private, services.lookup, gate)
+        finally:
+            await record.write(self._channel)
 
     async def _prompt(self) -> StepOutcome:
         assert self._prepared is not None

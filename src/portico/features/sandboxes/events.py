@@ -1,18 +1,19 @@
-"""Events of sandboxes: connections in the channel of their session, folders in that of the host."""
+"""Events of sandboxes: connections in the channel of their session or task, folders in that of the host."""
 
 from portico.kernel.events import Event, register_events
 
 
 class NetworkReached(Event, frozen=True, tag="network.reached"):
-    """The connections of one turn to one host. A turn has one for each host; a later one adds to it."""
+    """The connections of one turn, or of an `http` step of a job, to one host. A turn has one for
+    each host; a later one adds to it."""
 
     turn: str
-    """Empty: between two turns."""
+    """Empty: between two turns, or a step of a job."""
     host: str
     """`*`: more hosts than are listed one by one."""
     port: int
     count: int = 0
-    """Connections that were allowed."""
+    """Connections that were made, and requests on a connection that was kept."""
     refused: int = 0
     """Connections that were refused or failed."""
     sent: int = 0
@@ -23,7 +24,7 @@ class NetworkReached(Event, frozen=True, tag="network.reached"):
     last: int = 0
     allowed_by: list[str] = []
     refused_by: list[str] = []
-    """`policy`, `timeout`, `network` (it could not be reached), or who answered."""
+    """`policy`, `timeout` (no answer to the card), `network` (no connection was possible), or who answered."""
 
 
 class SandboxChosen(Event, frozen=True, tag="sandbox.chosen"):

@@ -14,7 +14,9 @@ import httpx
 
 from portico.features.sandboxes.feature import gate_of
 from portico.kernel.session import Session
+from portico.sandbox.egress import Approach
 from portico.sandbox.network import Destination, EgressGate, normal
+from portico.sandbox.trace import ConnectionTrace
 
 _gate: ContextVar[EgressGate | None] = ContextVar("portico.sandbox.gate", default=None)
 
@@ -32,8 +34,18 @@ def recording(session: Session | None) -> Iterator[None]:
 
 async def _requested(request: httpx.Request) -> None:
     if (gate := _gate.get()) is not None:
-        gate.opened(_target(request.url), "policy")
-        gate.moved(_target(request.url), int(request.headers.get("content-length", 0)), 0)
+        request.extensions["trace"] = traced(Approach(gate, _target(request.url), "policy"), gate, request)
+
+
+def traced(approach: Approach, gate: EgressGate, request: httpx.Request) -> ConnectionTrace:
+    """Record the request when it has connected, with the bytes of its body."""
+    target, size = _target(request.url), int(request.headers.get("content-length", 0))
+
+    def connected() -> None:
+        if approach.connected():
+            gate.moved(target, size, 0)
+
+    return ConnectionTrace(connected, approach.failed)
 
 
 async def _answered(response: httpx.Response) -> None:

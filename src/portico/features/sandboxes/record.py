@@ -1,4 +1,4 @@
-"""The record of the hosts that a session connected to: one event per host and turn, and the totals of the session.
+"""The record of the hosts that a session or a step of a job connected to: one event per host and turn, and the totals.
 
 Connections are counted in memory while a turn runs and written when it ends, together with the totals, in one commit.
 A host that is killed loses the counts of the running turn and nothing else.
@@ -17,8 +17,9 @@ from portico.kernel.errors import LogUnavailable
 from portico.kernel.events import Channel, Record
 from portico.kernel.feature import Feature, receive
 from portico.kernel.host import Host
+from portico.kernel.services import HostServices
 from portico.kernel.session import Session
-from portico.sandbox.network import Destination
+from portico.sandbox.network import Destination, Verdict
 
 HOSTS = 200
 """Hosts of one turn that are listed one by one: far more than a build needs. Others are counted together."""
@@ -75,29 +76,30 @@ class NetworkRecord(Feature):
     # -- counting ------------------------------------------------------------------------------------------------
 
     def opened(self, session: Session, target: Destination, by: str) -> None:
-        use = self._use(session, target)
-        use.count += 1
-        name_once(use.allowed_by, by)
+        self.of_session(session).opened(target, by)
 
     def refused(self, session: Session, target: Destination, by: str) -> None:
-        use = self._use(session, target)
-        use.refused += 1
-        name_once(use.refused_by, by)
+        self.of_session(session).refused(target, by)
 
     def moved(self, session: Session, target: Destination, sent: int, received: int) -> None:
-        use = self._use(session, target)
-        use.sent += sent
-        use.received += received
+        self.of_session(session).moved(target, sent, received)
 
-    def _use(self, session: Session, target: Destination) -> HostUse:
+    def of_session(self, session: Session) -> "Counter":
         turn = session.running
-        key = (session.channel, turn.id if turn is not None else "")
+        return Counter(self, session.channel, turn.id if turn is not None else "")
+
+    def counter(self, channel: Channel) -> "Counter":
+        """Counts for a channel without turns. Call `write` when it has ended."""
+        return Counter(self, channel)
+
+    def use(self, channel: Channel, turn: str, target: Destination) -> HostUse:
+        key = (channel, turn)
         tally = self._live.get(key)
         if tally is None:
             tally = self._live[key] = Tally(HOSTS)
         use = tally.of(target)
         if not use.first:  # a host that is new in this turn is written now: the record survives a kill of the host
-            self.host.own(self.write(session.channel, running=True), f"network of {session.channel}")
+            self.host.own(self.write(channel, running=True), f"network of {channel}")
         use.seen(self.host.now())
         return use
 
@@ -169,3 +171,34 @@ class NetworkRecord(Feature):
     async def _stored(self, channel: Channel) -> list[HostUse]:
         data = await self.host.log.get_kv(channel, _KEY)
         return msgspec.json.decode(data, type=list[HostUse]) if data is not None else []
+
+
+def record_of(host: HostServices) -> NetworkRecord:
+    return next(part for part in host.parts if isinstance(part, NetworkRecord))
+
+
+class Counter:
+    """Counts the connections of one turn, or of a step of a job that sends requests itself (`EgressGate`)."""
+
+    def __init__(self, record: NetworkRecord, channel: Channel, turn: str = "") -> None:
+        self._record = record
+        self._channel = channel
+        self._turn = turn
+
+    async def decide(self, target: Destination) -> Verdict:
+        return Verdict(False, "policy", f"Nobody is asked about {target}.")
+
+    def opened(self, target: Destination, by: str) -> None:
+        use = self._record.use(self._channel, self._turn, target)
+        use.count += 1
+        name_once(use.allowed_by, by)
+
+    def refused(self, target: Destination, by: str) -> None:
+        use = self._record.use(self._channel, self._turn, target)
+        use.refused += 1
+        name_once(use.refused_by, by)
+
+    def moved(self, target: Destination, sent: int, received: int) -> None:
+        use = self._record.use(self._channel, self._turn, target)
+        use.sent += sent
+        use.received += received

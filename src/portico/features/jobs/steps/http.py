@@ -2,7 +2,8 @@
 resolved here, private addresses are refused as for notices, and redirects are not followed."""
 
 import ssl
-from collections.abc import Container
+from collections.abc import Callable, Container
+from functools import partial
 from typing import Any
 
 from portico.addresses import Lookup, NoAddress, PrivateAddress, resolve
@@ -11,13 +12,19 @@ from portico.features.jobs.step_values import StepValues
 from portico.features.jobs.steps.outcome import OUTPUT_CHARS, StepOutcome, with_output
 from portico.features.jobs.workflow.quote import unmarked
 from portico.features.secrets.mask import Mask
+from portico.sandbox.egress import Approach
+from portico.sandbox.network import Destination, EgressGate, normal
+from portico.sandbox.trace import ConnectionTrace
 
 HTTP_SECONDS = 60.0
 """Unless the step has a timeout: longer than any API that answers while a person waits."""
 
 
-async def run(step: FlowStep, values: StepValues, allowed: Container[str], lookup: Lookup) -> StepOutcome:
-    """`allowed`: names of hosts that may have a private address (`notices.allow_private`)."""
+async def run(
+    step: FlowStep, values: StepValues, allowed: Container[str], lookup: Lookup, gate: EgressGate
+) -> StepOutcome:
+    """`allowed`: names of hosts that may have a private address (`notices.allow_private`). `gate` records the
+    request."""
     import httpx  # late: most workflows send no request
 
     do = step.do
@@ -30,32 +37,55 @@ async def run(step: FlowStep, values: StepValues, allowed: Container[str], looku
     if url.scheme not in ("http", "https") or not url.raw_host:
         return StepOutcome(False, f"The URL should begin with https:// or http://, not {values.shown(do.url)!r}.")
     name = url.raw_host.decode("ascii")
+    port = url.port or (443 if url.scheme == "https" else 80)
+    target = Destination(_recorded_name(normal(name) or name, values.mask), port)
+    approach = Approach(gate, target, "policy")
     try:
-        found = await resolve(name, url.port or (443 if url.scheme == "https" else 80), allowed, lookup)
+        found = await resolve(name, port, allowed, lookup)
     except PrivateAddress as refused:
+        gate.refused(target, "policy")
         return StepOutcome(False, f"{refused} Name it in notices.allow_private if that is meant.")
     except NoAddress as failed:
+        approach.failed()
         return StepOutcome(False, str(failed))
     headers = {"Host": url.netloc.decode("ascii"), "User-Agent": "Portico"}
     headers |= {key: values.text(value) for key, value in do.headers.items()}
     content = _content(do, values, headers)
     timeout = httpx.Timeout(step.timeout or HTTP_SECONDS)
     away: Exception | None = None
+
+    def connected() -> None:
+        if approach.connected():
+            gate.moved(target, len(content), 0)
+
+    extensions = {"sni_hostname": name, "trace": ConnectionTrace(connected)}
     async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
         for each in found:
             request = client.build_request(
-                do.method, url.copy_with(host=each), headers=headers, content=content, extensions={"sni_hostname": name}
+                do.method, url.copy_with(host=each), headers=headers, content=content, extensions=extensions
             )
             try:
                 response = await client.send(request, stream=True, follow_redirects=False)
-                status, text = response.status_code, await _text(response, values.mask)
+                received = partial(gate.moved, target, 0)
+                status, text = response.status_code, await _text(response, values.mask, received)
             except httpx.ConnectError as failed_to_connect:
                 away = failed_to_connect
                 continue
             except (httpx.HTTPError, ssl.SSLError) as failed_request:
+                approach.failed()
                 return StepOutcome(False, values.mask.text(f"{type(failed_request).__name__}: {failed_request}")[:300])
             return _outcome(step, f"{do.method} {values.shown(do.url)}", status, text)
+    approach.failed()
     return StepOutcome(False, values.mask.text(f"It cannot be reached: {away}")[:300])
+
+
+def _recorded_name(name: str, mask: Mask) -> str:
+    """The name of the host, unless it is a part of a secret (an address with a token), or a secret is a part of it."""
+    wanted = name.lower().encode()
+    for form, secret in mask.forms:
+        if wanted in form.lower() or form.lower() in wanted:
+            return f"[redacted: {secret}]"
+    return name
 
 
 def _content(do: HttpDo, values: StepValues, headers: dict[str, str]) -> bytes:
@@ -67,10 +97,11 @@ def _content(do: HttpDo, values: StepValues, headers: dict[str, str]) -> bytes:
     return msgspec.json.encode(unmarked(values.value(do.json)))
 
 
-async def _text(response: Any, mask: Mask) -> str:
+async def _text(response: Any, mask: Mask, received: Callable[[int], None]) -> str:
     data, cut = b"", False
     async for chunk in response.aiter_bytes():
         data += chunk
+        received(len(chunk))
         if cut := len(data) > OUTPUT_CHARS:
             break
     await response.aclose()
