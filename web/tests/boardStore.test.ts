@@ -110,3 +110,29 @@ test("a closed socket is opened again, later each time, and immediately when ano
   FakeSocket.last.send({});
   expect(board.downSince).toBeUndefined();
 });
+
+test("the clock stops when the connection ends, and never goes back", async () => {
+  const { board } = await begin();
+  await tick(2_000);
+  FakeSocket.last.onclose?.();
+  const stopped = board.now;
+  for (const later of [500, 1_400, 200, 5_000]) {
+    await tick(later);
+    expect(board.now).toBe(stopped);
+  }
+  FakeSocket.last.send({});
+  expect(board.now).toBe(Date.now());
+});
+
+test("the names of agents are stored for the next start, even if they arrive right after the list", async () => {
+  const { net, board } = await begin();
+  expect(localStorage.getItem("portico.board.more")).toContain('"names":[]');
+  net.answers["GET /agents"] = { agents: [{ id: "codex", name: "Codex" }], default: null };
+  FakeSocket.last.onclose?.();
+  await tick(1_000);
+  FakeSocket.last.send({});
+  await tick(50);
+  expect(board.agentName("codex")).toBe("Codex");
+  await tick(5_000);
+  expect(localStorage.getItem("portico.board.more")).toContain("Codex");
+});

@@ -208,9 +208,9 @@ export class BoardStore {
     return this.downSince !== undefined && Date.now() - this.downSince > 1500;
   }
 
-  /** The time that clocks show: without the host nothing is known of what happens since. */
+  /** The time that clocks show: without the host nothing is known of what happens since. It never goes back. */
   get now(): number {
-    return this.lost ? (this.downSince ?? Date.now()) : Date.now();
+    return this.downSince ?? Date.now();
   }
 
   private connect(): void {
@@ -333,8 +333,19 @@ export class BoardStore {
   }
 
   private kept = 0;
+  private keepsLater = false;
+
+  /** Stores the list for the next start, at most every five seconds, and the last state of a series of changes too. */
   private keep(): void {
-    if (Date.now() - this.kept < 5_000) return;
+    const wait = this.kept + 5_000 - Date.now();
+    if (wait > 0) {
+      if (!this.keepsLater) setTimeout(() => this.store(), wait);
+      this.keepsLater = true;
+    } else this.store();
+  }
+
+  private store(): void {
+    this.keepsLater = false;
     this.kept = Date.now();
     const rows = [...this.rows.values()].sort((one, other) => other.session.modified - one.session.modified).slice(0, CACHED_ROWS);
     try {
