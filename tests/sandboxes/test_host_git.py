@@ -406,7 +406,7 @@ async def test_it_is_remembered(open_host: HostOpener, ground: Path) -> None:
     await attacked(host, ground, "empty", f"{NEW}; {configured('filters')}")
     entered = EnteredFolders(host.log)
     await entered.read()
-    assert HostGit(entered).policy(ground / "empty", ["status"], {}) is not None
+    assert HostGit(entered, {}).policy(ground / "empty", ["status"], {}) is not None
     assert not entered.touches([str(ground / "library")])
 
 

@@ -166,7 +166,7 @@ def test_links_of_the_user_stay(main: Path) -> None:
     shared.mkdir()
     (main / ".git/shared").symlink_to(shared)
     (main / ".git/inside").symlink_to("hooks")
-    links = GitLinks([str(main)])
+    links = GitLinks.of([str(main)])
     (main / ".git/also").symlink_to("hooks")
     (main / ".git/planted").symlink_to(shared)
     assert links.remove_new() == [str(main / ".git/planted")]

@@ -53,6 +53,8 @@ from portico.sandbox.vendors import VENDORS, Vendor
 from portico.server.settings import SandboxSettings
 from portico.workspace.git import confined_by
 
+LINKS = "sandbox.links"
+"""The links from before the sandbox of a session, while it has one."""
 VENDOR_AGENTS = frozenset(f"acp:{name}" for name in VENDORS)
 INSIDE = frozenset({"read", "write", "shell"})
 """Kinds of actions that happen inside. Tools of clients, of MCP servers over HTTP and of the host run elsewhere."""
@@ -81,7 +83,8 @@ class Sandboxes(Feature):
         self._folders = FolderChoices(host.log)
         self._origins = SessionFolders(host.log)
         self._entered = EnteredFolders(host.log)
-        self._git = HostGit(self._entered)
+        self._links: dict[str, GitLinks] = {}
+        self._git = HostGit(self._entered, self._links)
         agents: list[object] = list(host.agents.values())
         for agent in agents:
             if isinstance(agent, ConfinableAgent):
@@ -113,6 +116,11 @@ class Sandboxes(Feature):
         await self._entered.read()
         confined_by.append(self._git.policy)
         await asyncio.to_thread(remove_left)
+        for channel, data in (await self.host.log.list_kv(LINKS)).items():
+            links = msgspec.json.decode(data, type=GitLinks)
+            if await asyncio.to_thread(lambda: links.is_left):  # noqa: B023 - awaited here
+                await self._remove_links(channel, links)
+                self.host.log.put_kv(channel, LINKS, None)
 
     async def forget(self, session: Session, by: str) -> None:
         await self.end(session.id)
@@ -143,15 +151,30 @@ class Sandboxes(Feature):
                 await self.confine(session)
                 session.runner.refresh()  # the agent's own process sees new paths after a restart
 
-    async def _remove_links(self, session: str, links: GitLinks) -> None:
+    async def _remove_links(self, channel: str, links: GitLinks) -> None:
         for path in await asyncio.to_thread(links.remove_new):
-            self.host.logger.warning("%s: removed %s, a link that leads out of its git folder", session, path)
+            self.host.logger.warning("%s: removed %s, a link that leads out of its git folder", channel, path)
+
+    async def _store_links(self, session: Session) -> None:
+        """Store the links from before the sandbox durably, before its first process starts."""
+        folders = [session.state.cwd, *session.folders.reach()]
+        left = await self.host.log.get_kv(session.channel, LINKS)
+        if left is not None:  # of a host that was killed on another machine
+            await self._remove_links(session.channel, msgspec.json.decode(left, type=GitLinks))
+        links = self._links[session.id] = await asyncio.to_thread(GitLinks.of, folders)
+        self._record.after_turn[session.channel] = partial(self._remove_links, session.channel, links)
+        self.host.log.put_kv(session.channel, LINKS, msgspec.json.encode(links))
+        await self.host.log.flush()
 
     async def end(self, session: str) -> None:
         self._vendors.pop(session, None)
-        remove = self._record.after_turn.pop(f"session/{session}", None)
-        if remove is not None:
-            await remove()
+        channel = f"session/{session}"
+        self._record.after_turn.pop(channel, None)
+        links = self._links.get(session)
+        if links is not None:
+            await self._remove_links(channel, links)
+            del self._links[session]
+            self.host.log.put_kv(channel, LINKS, None)
         running = self._running.pop(session, None)
         if running is not None:
             await running.close()
@@ -367,11 +390,13 @@ class Sandboxes(Feature):
             extra = self._vendors[session.id] = _merged(known, vendor.hosts, vendor.ports)
             network = _merged(policy.network, extra.hosts, extra.ports)
             if running is None:
-                folders = [policy.folder, *session.folders.reach()]
-                links = await asyncio.to_thread(GitLinks, folders)
-                self._record.after_turn[session.channel] = partial(self._remove_links, session.id, links)
+                await self._store_links(session)
                 gate = SessionGate(self.access, self._record, session)
-                running = self._running[session.id] = await RunningSandbox.open(network, gate, policy.limits)
+                try:
+                    running = self._running[session.id] = await RunningSandbox.open(network, gate, policy.limits)
+                except BaseException:
+                    await self.end(session.id)
+                    raise
             elif network != running.network:
                 await running.allow(network)
             return running

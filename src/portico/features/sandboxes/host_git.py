@@ -22,6 +22,7 @@ import msgspec
 from portico import limits
 from portico.features.sandboxes.events import SandboxEntered
 from portico.features.sandboxes.git_protection import git_folders_in
+from portico.features.sandboxes.links import GitLinks
 from portico.features.sandboxes.paths import git_folders, git_protected, program_folders
 from portico.kernel.errors import Conflict, NotFound, SandboxUnavailable
 from portico.kernel.events import HOST, Record
@@ -36,6 +37,9 @@ _KEY = "sandbox.entered"
 _ADD, _COMMIT, _WORKTREE = "add", "commit", "worktree"
 _CHANGES_FILES = ("restore", "reset", "clean", "merge", "checkout", _WORKTREE)
 """They write the work tree; for all others it is read-only."""
+_READS = ("cat-file", "check-ref-format", "diff", "for-each-ref", "log", "ls-files", "ls-tree", "merge-base",
+          "rev-parse", "show-ref", "status")  # fmt: skip
+"""They write nothing, also not the index (`GIT_OPTIONAL_LOCKS`)."""
 _RUNS = r"^(filter\..*\.(clean|smudge|process)|merge\..*\.driver)$"
 """Settings of a repository without which git would write other contents than its author meant."""
 
@@ -138,8 +142,10 @@ def _existing(folders: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ..
 class HostGit:
     """Decides which git commands of the host run in a sandbox, and in which."""
 
-    def __init__(self, entered: EnteredFolders) -> None:
+    def __init__(self, entered: EnteredFolders, links: Mapping[str, GitLinks]) -> None:
+        """`links`: those from before each sandbox that runs."""
         self._entered = entered
+        self._links = links
 
     def policy(self, folder: Path, arguments: Sequence[str], env: Mapping[str, str]) -> Policy | None:
         """Return the sandbox of a git command; None: it needs none. Raises Conflict if a repository that may be made by
@@ -150,7 +156,13 @@ class HostGit:
         if not self._entered.touches([top, *git]):
             return None
         verb = _verb(arguments)
-        if git and self._entered.are_of_the_user(git) and verb not in (_ADD, _WORKTREE):
+        planted = self._planted(git) if verb not in _READS else []
+        if planted and verb != _WORKTREE and verb in (*_CHANGES_FILES, _COMMIT):
+            raise Conflict(
+                f"{planted[0]!r} leads out of the git folder, and git would write there. It was created in a sandbox"
+                " and is removed when the turn ends: try it again then."
+            )
+        if git and self._entered.are_of_the_user(git) and verb not in (_ADD, _WORKTREE) and not planted:
             return None
         if not git and os.path.lexists(os.path.join(top, ".git")):
             raise NotFound("git repository", top, "Its '.git' leads to a repository that does not name this folder.")
@@ -159,6 +171,11 @@ class HostGit:
         if verb == _COMMIT and "--no-gpg-sign" not in arguments:
             _refuse_signature(folder)
         return _policy(top, git, verb, arguments, env)
+
+    def _planted(self, git: Sequence[str]) -> list[str]:
+        """The links that a sandbox which runs has created in these folders, and that lead out of them."""
+        running = [each for each in list(self._links.values()) if not set(git).isdisjoint(each.git)]
+        return [path for each in running for path in each.new() if any(is_below(path, folder) for folder in git)]
 
 
 def _verb(arguments: Sequence[str]) -> str:
