@@ -83,6 +83,7 @@ ROOMS: dict[str, set[str]] = {
     "cluster": {
         "features.jobs.commands",
         "features.jobs.events",
+        "features.jobs.secret_inputs",
         "cluster",
         "features.terminals.commands",
         "kernel",

@@ -18,16 +18,17 @@ from portico import __version__
 from portico.cluster.claims import Claims, sent_by
 from portico.cluster.forward import Forwarding, away
 from portico.cluster.host_tables import EVERYTHING, HANDED, SCHEDULER, HostTables, Info, Peer, Share
-from portico.cluster.link import NOT_OWNER, Asked, HostLink, Inside, Told, refusal
+from portico.cluster.link import NOT_OWNER, Asked, HostLink, Inside, Told, is_private, refusal
 from portico.cluster.placement import Needs, choose, has_folder, offers, serves
 from portico.cluster.postgres.log import PostgresLog
 from portico.cluster.postgres.opening import OWNED
 from portico.cluster.tls import link_tls
 from portico.features.jobs import commands as jc
+from portico.features.jobs.secret_inputs import given_secrets
 from portico.features.terminals.commands import OpenTerminal
 from portico.kernel import commands as c
 from portico.kernel.component import Component
-from portico.kernel.errors import Conflict, LogUnavailable, NotFound, PorticoError, Unreachable
+from portico.kernel.errors import BadRequest, Conflict, LogUnavailable, NotFound, PorticoError, Unreachable
 from portico.kernel.events import Channel
 from portico.kernel.host import Host
 from portico.kernel.log.log import NotOwner
@@ -52,6 +53,17 @@ SILENT = 0.45
 database, is taken over before its lease ends (see `suspect`)."""
 HEAR_SECONDS = 5.0
 """Timeout of a request that waits for the commits of other hosts: it then gets 503."""
+
+
+def check_link(command: c.Command, url: str, name: str) -> None:
+    """Reject a job with a secret input for a host whose link others on the network could read."""
+    if isinstance(command, jc.StartJob) and not is_private(url) and (found := given_secrets(command)):
+        raise BadRequest(
+            f"The job {command.job!r} runs on the host {name!r}, and the link to it has no TLS, so the secret input "
+            f"{found[0]!r} is not sent. Set cluster.tls_cert on all hosts, start the job on {name!r}, or use 'portico "
+            "secrets set' there.",
+            field="inputs",
+        )
 
 
 class Cluster(Component, Members):
@@ -387,6 +399,7 @@ class Cluster(Component, Members):
         await self._claims.release(key, claim)
 
     async def ask(self, peer: Peer, command: c.Command, caller: c.Caller, channel: Channel = "") -> Told:
+        check_link(command, peer.info.link, peer.name)
         asking = self.link.ask(peer.info.link, command, caller, channel, self.log.lease.host)
         return await self.while_alive(peer, asking)
 
@@ -399,6 +412,7 @@ class Cluster(Component, Members):
         if self._stops():
             return Told(code=NOT_OWNER)
         try:
+            check_link(command, self.link.url, self.name)  # the sender may not have had the workflow
             if channel and (await self.owner(channel, fresh=True))[0] != self.log.lease.host:
                 return Told(code=NOT_OWNER)
             with sent_by(asked.sender):

@@ -4,10 +4,12 @@ The attack: a client reaches the port and impersonates a host. So every request 
 contains, compared in constant time; the port belongs on a private network, or behind certificates (`tls.py`).
 """
 
+import contextlib
 import hmac
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from ipaddress import ip_address
 
 import httpx
 import msgspec
@@ -99,6 +101,14 @@ def _silent(url: str, why: str) -> Unreachable:
     """The address is for the operator, not for the user."""
     logger.warning("the host at %s does not answer: %s", url, why)
     return Unreachable("The host that runs this does not answer; try again.", retry_after=1)
+
+
+def is_private(url: str) -> bool:
+    """Whether only the two hosts can read what is sent to this link: with TLS, or on one machine."""
+    found = httpx.URL(url)
+    with contextlib.suppress(ValueError):  # a name, which may mean another machine
+        return found.scheme == "https" or ip_address(found.host).is_loopback
+    return False
 
 
 def _listening(address: str, port: int) -> socket.socket:
