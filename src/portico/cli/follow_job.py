@@ -112,11 +112,9 @@ async def _lines(client: Client, view: JobView, as_json: bool) -> str:
                 print(line, flush=True)
     cost = await cost_of(client, view.summary.id)
     if cost is not None and as_json:  # like the lines before it, so that one reader fits all; the log has no such event
-        event = {"type": "job.cost", "job": view.summary.id, "outcome": outcome, "cost": cost}
-        print(
-            visible_json(msgspec.json.encode({"channel": f"job/{view.summary.id}", "event": event}).decode()),
-            flush=True,
-        )
+        last = {"type": "job.cost", "job": view.summary.id, "outcome": outcome, "cost": cost}
+        line = msgspec.json.encode({"channel": f"job/{view.summary.id}", "event": last}).decode()
+        print(visible_json(line), flush=True)
     elif cost is not None:
         print(f"cost: {cost.words}", flush=True)
     return outcome
