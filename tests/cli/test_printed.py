@@ -10,6 +10,7 @@ from portico.cli.output import when
 from portico.client.client import RemoteError
 from portico.features.jobs.state import JobSummary, WorkSummary
 from portico.features.notices.notice import Attempt, Delivery, Notice
+from portico.features.sandboxes.shapes import HostUse
 from portico.kernel.events import ErrorInfo, Json, Message
 from portico.kernel.state import CallPart, PendingState, QuestionPart, SessionState, Summary, TextPart, TurnState
 from tests.cli.fake_host import FakeHost
@@ -349,4 +350,33 @@ def test_a_job_with_its_works_and_why_one_failed(fake: FakeHost) -> None:
         "  [1] test: failed (task-2)",
         "      2 tests",
         "      failed",
+    ]
+
+
+ROW = {
+    "path": "r",
+    "work": 0,
+    "step": "a",
+    "name": "GET /",
+    "kind": "http",
+    "task": "task-1",
+    "status": "succeeded",
+    "started": AT,
+    "ended": AT,
+}
+
+
+@pytest.mark.parametrize("rows", [[], [ROW]], ids=["an entry", "a workflow"])
+def test_the_hosts_that_a_job_reached(fake: FakeHost, rows: Any) -> None:
+    """Those of a workflow were not printed."""
+    use = HostUse("api.test", 443, 2, 0, 10, 20, AT, AT, ["policy"])
+    shown = {**msgspec.to_builtins(job(status="succeeded")), "entry": ENTRY, "rows": rows}
+    fake.answers["GET /v1/jobs/job-1"] = {**shown, "network": [msgspec.to_builtins(use)]}
+    fake.answers["GET /v1/sessions"] = {"sessions": []}
+    assert fake.run("jobs", "show", "job-1").out.splitlines()[-1].split("\t")[:5] == [
+        "api.test:443",
+        "2",
+        "0",
+        "10 B",
+        "20 B",
     ]

@@ -62,6 +62,7 @@ async def show(
     planned = view.entry.jobs.get(view.summary.name)
     if view.rows or (planned is not None and planned.flow is not None):
         print(plain("\n".join(_workflow_lines(view))))
+        _print_network(view)
         return
     failed = [each.task for each in view.summary.works if each.status == "failed"]
     reasons = {task: await _decisions(client, task) for task in failed}
@@ -75,6 +76,10 @@ async def show(
         lines.append(f"  [{each.work}] {each.name}: {each.status} ({', '.join([each.task, *own])})")
         lines += [textwrap.indent(reason, " " * 6) for reason in reasons.get(each.task, [])]
     print(plain("\n".join(lines)))
+    _print_network(view)
+
+
+def _print_network(view: JobView) -> None:
     if view.network:
         print_hosts(view.network)
 
