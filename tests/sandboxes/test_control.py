@@ -63,3 +63,13 @@ def test_what_is_planted_starts_without_a_sandbox(tmp_path: Path, name: str) -> 
         if folder.exists():
             use(folder)
     assert os.listdir(planted.marks) == ["ran"]
+
+
+@pytest.mark.parametrize("has_git", [True, False])
+def test_attempts_on_git_are_made_only_in_a_repository(tmp_path: Path, has_git: bool) -> None:
+    """`portico sandbox check` listed them as refused in a folder that has none."""
+    if has_git:
+        (tmp_path / ".git").mkdir()
+    facts = {"folder": str(tmp_path), "pid": 1, "secrets": [], "ports": [], "sockets": [], "abstract": []}
+    made = attempts.attempts(facts).keys()
+    assert ({"write a git hook", "set a program in git"} <= made, "mount" in made) == (has_git, True)

@@ -145,9 +145,6 @@ def attempts(facts: dict[str, Any]) -> dict[str, Any]:
         "read the memory of the host": (opens, f"/proc/{pid}/mem"),
         "read the root of the machine": (reads, f"/proc/1/root{facts['secrets'][0]}" if facts["secrets"] else "/x"),
         "signal the host": (os.kill, pid, 0),
-        "write a git hook": (creates, os.path.join(git, "hooks/post-commit")),
-        "replace the git folder": (renames, git),
-        "set a program in git": (configures, folder),
         "write to /etc": (writable, "/etc"),
         "write to /usr": (writable, "/usr/bin"),
         "write through a link": (through_a_link, folder, "/etc/hostname"),
@@ -158,12 +155,18 @@ def attempts(facts: dict[str, Any]) -> dict[str, Any]:
         "become another user": (gains_privileges,),
         "new user namespace": (run, "unshare", "--user", "true"),
         "mount": (mounts, folder),
-        "unmount a protected path": (run, "umount", os.path.join(git, "hooks")),
         "send ICMP": (creates_socket, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
         "network interface": (has_interface,),
         "route": (has_route,),
         "virtual machine socket": (creates_socket, _VSOCK, socket.SOCK_STREAM, 0),
     }
+    if os.path.isdir(git):  # elsewhere they fail for another reason
+        found |= {
+            "write a git hook": (creates, os.path.join(git, "hooks/post-commit")),
+            "replace the git folder": (renames, git),
+            "set a program in git": (configures, folder),
+            "unmount a protected path": (run, "umount", os.path.join(git, "hooks")),
+        }
     found |= {f"connect to port {port}": (connects, socket.AF_INET, ("127.0.0.1", port)) for port in facts["ports"]}
     found |= {f"connect to {path}": (connects, socket.AF_UNIX, path) for path in facts["sockets"]}
     found |= {f"connect to @{name}": (connects, socket.AF_UNIX, f"\0{name}") for name in facts["abstract"]}
