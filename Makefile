@@ -96,8 +96,9 @@ $(VENV)/.docs: pyproject.toml $(VENV)/bin/pip $(if $(PORTICO_TEST_ALL),$(VENV)/.
 	@[ $@ -nt pyproject.toml ] || $(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
-# The image of the Dockerfile, built and started without an image registry; needs root.
-image: $(VENV)/.dev $(WEB) $(PACKAGES)
+# The images of Dockerfile and Dockerfile.agents, built and started without an image registry; needs root. In CI with the
+# Node of the agents that the tests drive, else with the machine's.
+image: $(VENV)/.dev $(WEB) $(PACKAGES) $(if $(PORTICO_TEST_ALL),$(LIVE))
 	$(PART) $@ bash tests/image/build.sh
 
 # Exit code 1 when a library that we name has a newer release: for a schedule.

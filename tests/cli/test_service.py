@@ -223,10 +223,21 @@ def test_a_socket_without_a_file_and_one_where_nobody_listens(tmp_path: Path) ->
     Notify().alive()
 
 
-def test_the_dockerfile_has_no_faults() -> None:
+@pytest.mark.parametrize("name", ["Dockerfile", "Dockerfile.agents"])
+def test_the_dockerfile_has_no_faults(name: str) -> None:
     linter = Path(sys.executable).parent / "hadolint"
-    done = subprocess.run([str(linter), str(ROOT / "Dockerfile")], capture_output=True, text=True, check=False)
+    done = subprocess.run([str(linter), str(ROOT / name)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_guide_and_ci_build_the_same_file_for_agents_in_the_image() -> None:
+    """The guide had its own recipe, which nothing built."""
+    guide = (ROOT / "docs/guide/image.md").read_text("utf-8")
+    assert ("-f Dockerfile.agents" in guide, "FROM " in guide, "npm install -" in guide) == (True, False, False)
+    script = (ROOT / "tests/image/build.sh").read_text("utf-8")
+    assert "--file Dockerfile.agents" in script
+    for agent in re.findall(r"acp:\w+", guide):
+        assert rf'grep -qP "{agent}\tthere"' in script
 
 
 # -- a host on another machine ---------------------------------------------------------------------------------

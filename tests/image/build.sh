@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the image of the Dockerfile and starts it, without any image registry: the base is made of Debian's packages, and
-# the wheels of all dependencies lie beside ours. Needs root, mmdebstrap and buildah; two to seven minutes.
+# Builds the images of Dockerfile and Dockerfile.agents and starts them, without any image registry: the base is made of
+# Debian's packages, the wheels of all dependencies lie beside ours, and Node is the one of the machine. The agents come
+# from npm. Needs root, mmdebstrap, buildah and Node; two to seven minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # In memory where there is plenty: it writes a gigabyte of small files and keeps none of them.
@@ -14,7 +15,7 @@ export BUILDAH_ISOLATION=chroot
 driver=vfs
 grep -qw overlay /proc/filesystems && [ "$(stat --file-system --format %T "$work")" != overlayfs ] && driver=overlay
 buildah="buildah --storage-driver $driver --root $work/storage --runroot $work/run"
-trap 'rm -rf "$work"' EXIT
+trap '$buildah rm --all >/dev/null 2>&1 || true; rm -rf "$work"' EXIT # a container may still be mounted
 
 echo "Making a base of Debian's packages ..."
 # Nothing waits for the disk after each file, which the tests beside it would do as well, and nobody reads manuals in it.
@@ -48,4 +49,33 @@ $buildah run --user 10001:10001 "$container" -- sh -c '
   kill %1 2>/dev/null || kill $!
   wait
 '
-echo "The image works."
+$buildah rm "$container" >/dev/null
+
+echo "Adding the agents ..."
+node=tests/live/node_modules/node22/bin/node # an agent needs 22 or newer
+[ -x "$node" ] || node=$(command -v node)
+mkdir -p "$work/node/local/bin" "$work/node/local/lib/node_modules"
+cp -L "$node" "$work/node/local/bin/node"
+cp -R "$(npm root --global)/npm" "$work/node/local/lib/node_modules/npm"
+printf 'FROM scratch\nADD local /usr/local\n' >"$work/Containerfile"
+$buildah bud --quiet --tag portico-node --file "$work/Containerfile" "$work/node" >/dev/null
+# npm gets the settings of the machine, and the certificates of its proxy, for the build alone.
+settings=$(npm config get userconfig)
+{ [ ! -f "$settings" ] || cat "$settings"; } >"$work/npmrc"
+reach=(--volume "$work/npmrc:/root/.npmrc:ro")
+if [ -f "${NODE_EXTRA_CA_CERTS:-}" ]; then
+  printf '\ncafile=/root/certificates.pem\n' >>"$work/npmrc"
+  reach+=(--volume "$NODE_EXTRA_CA_CERTS:/root/certificates.pem:ro")
+fi
+$buildah bud --quiet --format docker --build-arg HOST=localhost/portico --build-arg NODE=localhost/portico-node "${reach[@]}" \
+  --tag portico-agents --file Dockerfile.agents "$work/node" >/dev/null
+container=$($buildah from --quiet localhost/portico-agents)
+$buildah run --user 10001:10001 "$container" -- sh -c '
+  set -e
+  export HOME=/data/agents-home
+  portico agents list | tee /tmp/agents
+  grep -qP "acp:opencode\tthere" /tmp/agents
+  grep -qP "acp:claude\tthere" /tmp/agents
+  opencode --version
+'
+echo "The images work."
