@@ -297,10 +297,11 @@ ATTEMPTS: dict[str, tuple[Callable[[World], Awaitable[bool]], set[str]]] = {
     "run a line in place of the agent": (a_line_without_the_agent, {"terminal"}),
 }
 TOGETHER: dict[str, set[str]] = {
+    # First: in a folder where a sandbox was open, as that of a job, git of the host runs in a sandbox, too.
+    "run a command through the settings of git": {"files", "terminal"},
     "run a command by a job of one's own": {"jobs", "terminal"},
     "start a session that asks nobody": {"drive", "approve"},
     "change a file through an editor's protocol": {"read", "drive", "files"},
-    "run a command through the settings of git": {"files", "terminal"},
     "work in another folder": {"drive", "approve"},
     "choose what an automation does that asks nobody": {"jobs", "drive", "approve"},
     "let others approve": {"drive", "approve"},

@@ -18,6 +18,7 @@ from portico.doors.ahp.connection.notices import CatalogueNotices
 from portico.doors.portal import live
 from portico.features.automations import automations
 from portico.features.automations.state import RunSummary
+from portico.features.board import board
 from portico.features.jobs import Jobs
 from portico.features.jobs import events as je
 from portico.features.jobs.engine import LocalEngine
@@ -267,6 +268,7 @@ async def test_nothing_stays_of_what_comes_and_goes(
         (live, "READERS"),
         (deliveries, "KEPT"),
         (notices, "_TOUCHED"),
+        (board, "_MOVED"),
     ):
         monkeypatch.setattr(module, name, 2)
     monkeypatch.setattr(notes, "LAZY_SECONDS", 0)  # or what is counted depends on how quick the rounds were

@@ -137,7 +137,8 @@ def retry(
             if not (yes or as_json or agreed(plan)):
                 raise typer.Exit(1)
             again = await client.retry_job(job, step=step, workflow=plan.text if plan.differences else "")
-        print_json({"job": again.job, "differences": plan.differences}) if as_json else print(again.job)
+        shown = {"differences": plan.differences} if plan.differences else {}
+        print_json({"job": again.job} | shown) if as_json else print(again.job)
 
     run(work())
 

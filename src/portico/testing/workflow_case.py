@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from portico.features.jobs import Jobs
 from portico.features.jobs import events as je
 from portico.features.jobs.context import context_at
-from portico.features.jobs.entry import Entry, Model, Over
+from portico.features.jobs.entry import Entry, Model, Over, leaves_of
 from portico.features.jobs.rows import rows_of
 from portico.features.jobs.state import JobState
 from portico.features.jobs.step import AskDo, FlowStep, HttpDo, MergeDo, PromptDo, RunDo, WaitDo
@@ -30,6 +30,7 @@ from portico.features.jobs.workflow.files import SUFFIXES, load_workflow
 from portico.features.jobs.workflow.inputs import check_inputs
 from portico.features.jobs.workflow.read import read_yaml
 from portico.features.jobs.workflow.template import evaluate
+from portico.features.secrets.store import SecretStore
 from portico.kernel import events as e
 from portico.kernel.agent import Opening
 from portico.kernel.errors import BadRequest
@@ -135,9 +136,19 @@ async def run_case(workflow: Path, case: Case) -> CaseResult:
     with tempfile.TemporaryDirectory(prefix="portico-case-") as place:
         folder = Path(place) / "project"
         await asyncio.to_thread(_make_project, folder, case.files)
+        await asyncio.to_thread(_set_secrets, Path(place), entry)
         async with _jobs(Path(place), case) as jobs:
             state = await _run(jobs, entry, name, folder, case)
             return _compared(case, state)
+
+
+def _set_secrets(place: Path, entry: Entry) -> None:
+    """A case needs no real secret: commands and requests are scripted, so any value will do."""
+    leaves = (leaf for job in entry.jobs.values() for leaf in leaves_of(job.work))
+    names = {name for leaf in leaves if isinstance(leaf, FlowStep) for name in leaf.secrets}
+    store = SecretStore(Home(place / "home"))
+    for name in names:
+        store.set(name, f"{name} of a case")
 
 
 @contextlib.asynccontextmanager

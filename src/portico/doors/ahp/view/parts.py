@@ -265,7 +265,8 @@ def _running(part: CallPart, seed: bool) -> Json:
     shown = _input(part)
     asked = card.last_asked(part)
     if seed and asked is not None and asked.input != part.input:
-        chosen = None  # the action that shows the edited command removes it
+        # Version 1 cannot replace the message of a call that waits: it stays as it was before the edit.
+        shown["invocationMessage"] = card.message(msgspec.structs.replace(part, input=asked.input))
     return shown | {"confirmed": how} | present(selectedOption=chosen)
 
 

@@ -360,16 +360,13 @@ def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Outgoing
     how = event.meta.get("confirmed", "user-action")
     fields: Json = {**_of(event.turn, call.id), "approved": True, "confirmed": how}
     fields["selectedOptionId"] = event.option
-    answered = Outgoing("toolCallConfirmed", fields, event.by)
-    said = [answered]
+    before: list[Outgoing] = []
     if event.input is not None:
         fields["editedToolInput"] = card.shown_input(call, approval, event.input)
-        if scene.seed:  # version 1 replaces the message of calls that run, and not of those that wait
-            said = [answered, _ready(scene, event.turn, call, how)]
-        else:
+        if not scene.seed:  # while it waits, its message can still be replaced; version 1 cannot, see `parts`
             shown = {**_of(event.turn, call.id), "invocationMessage": card.message(call)}
-            said = [Outgoing("toolCallReady", shown), answered]
-    return [*said, *_again(event.turn, call, scene.seed)]
+            before.append(Outgoing("toolCallReady", shown))
+    return [*before, Outgoing("toolCallConfirmed", fields, event.by), *_again(event.turn, call, scene.seed)]
 
 
 # -- questions and the queue -----------------------------------------------------------------------------------
