@@ -240,7 +240,10 @@ class StepRun(TaskRun):
         return report
 
     async def _once(self, key: str, checking: Coroutine[Any, Any, Checked]) -> Checked:
-        self._results[key] = await super()._once(key, self._masked_check(checking))
+        try:
+            self._results[key] = await super()._once(key, self._masked_check(checking))
+        finally:
+            checking.close()  # it was not started if its outcome is recorded
         return self._results[key]
 
     async def _masked_check(self, checking: Coroutine[Any, Any, Checked]) -> Checked:
