@@ -46,7 +46,7 @@ async def test_a_workflow_is_started_and_read(tmp_path: Path) -> None:
         found = (await host.http.get(f"/v1/jobs/{job}/result")).json()
         (artifact,) = found.pop("artifacts")
         result = {"n": 2, "failed": ["b"]}
-        assert found == {"id": job, "status": "succeeded", "result": result, "error": ""}
+        assert found == {"id": job, "status": "succeeded", "result": result, "error": "", "network": []}
         assert (artifact["path"], artifact["size"]) == ("a.md", 4)
         assert (await host.http.get(f"/v1/blobs/{artifact['blob']}")).text == "# A\n"
         whole = (await host.http.get(f"/v1/jobs/{job}")).json()

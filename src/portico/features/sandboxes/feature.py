@@ -173,7 +173,7 @@ class Sandboxes(Feature):
         links = self._links.get(session)
         if links is not None:
             await self._remove_links(channel, links)
-            del self._links[session]
+            self._links.pop(session, None)  # it may end twice concurrently: by its turn, and as the host closes
             self.host.log.put_kv(channel, LINKS, None)
         running = self._running.pop(session, None)
         if running is not None:
