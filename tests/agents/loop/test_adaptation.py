@@ -2,7 +2,8 @@
 is remembered for minutes. Redirects: the key is sent to no other host. Silence: a slow model gets more time."""
 
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -13,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from portico import limits
 from portico.agents.loop.discovery import Directory
 from portico.agents.loop.endpoint import ModelEndpoint, _follows
-from portico.agents.loop.model_call import ModelCaller, Way
+from portico.agents.loop.model_call import Known, ModelCaller, Way
 from portico.agents.loop.refusal import refusal
 from portico.agents.loop.reply import Feature, ModelError, Reply
 from portico.agents.loop.settings import Current, LoopSettings
@@ -449,3 +450,17 @@ async def test_the_timeout_of_a_request_grows(timeout_factor: int) -> None:
     assert (await asked(endpoint, timeout_factor)).text == "Done."
     assert seen == [30 * timeout_factor]
     await endpoint.close()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most", "asked"),
+    [(None, None, None), (400, None, 400), (None, 2048, 2048), (400, 2048, 400), (4096, 1024, 1024)],
+)
+def test_the_length_of_an_answer_is_limited_by_the_setting_and_the_model(
+    wanted: int | None, most: int | None, asked: int | None
+) -> None:
+    """Without a limit that an error has named, none was sent: the toy model went on for minutes."""
+    known = Known()
+    known.most = most
+    endpoint = cast(ModelEndpoint, SimpleNamespace(max_tokens=wanted))
+    assert Way("m", endpoint, "schema", known).max_tokens == asked

@@ -95,8 +95,7 @@ class Way:
     @property
     def max_tokens(self) -> int | None:
         """Of an answer: what the endpoint is asked for, or the most that the model has."""
-        wanted = self.endpoint.max_tokens
-        return self._most if wanted is None or self._most is None else min(wanted, self._most)
+        return min((each for each in (self.endpoint.max_tokens, self._most) if each is not None), default=None)
 
     def temperature(self, wanted: float | None) -> float | None:
         return None if "temperature" in self.lacks else wanted
