@@ -166,8 +166,7 @@ class NetworkRecord(Feature):
                 for key, tally in self._live.items():
                     if key[0] == channel:
                         found.merge(tally.uses)
-        oldest_first = sorted(found.uses, key=lambda use: use.last)  # in the order of connections within a millisecond
-        return NetworkUse(oldest_first[::-1])
+        return NetworkUse(sorted(found.uses, key=lambda use: use.last, reverse=True))
 
     async def _stored(self, channel: Channel) -> list[HostUse]:
         data = await self.host.log.get_kv(channel, _KEY)
