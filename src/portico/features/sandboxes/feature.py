@@ -76,6 +76,8 @@ class Sandboxes(Feature):
         super().__init__(host)
         self._record = record
         self._settings = SandboxSettings()
+        self._ending = asyncio.Lock()
+        """Held while a sandbox ends, so that the host does not close before that."""
         self._running: dict[str, RunningSandbox] = {}
         self._vendors: dict[str, Network] = {}
         """What the agent of a session reaches besides: its commands share its network."""
@@ -141,7 +143,9 @@ class Sandboxes(Feature):
     async def close(self) -> None:
         if self._git.policy in confined_by:
             confined_by.remove(self._git.policy)
-        await asyncio.gather(*(self.end(ident) for ident in list(self._running)))
+        await asyncio.gather(*(self._end(ident) for ident in list(self._running)))
+        async with self._ending:  # of a session whose turn or process has just ended
+            pass
 
     async def changed(self, ident: str) -> None:
         """Apply changed grants: to new connections immediately, to commands when they start. Empty: of all sessions."""
@@ -167,6 +171,10 @@ class Sandboxes(Feature):
         await self.host.log.flush()
 
     async def end(self, session: str) -> None:
+        async with self._ending:
+            await self._end(session)
+
+    async def _end(self, session: str) -> None:
         self._vendors.pop(session, None)
         channel = f"session/{session}"
         self._record.after_turn.pop(channel, None)
